@@ -1,0 +1,29 @@
+"""The ``score`` section."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import Field
+
+from mdialeval.config.corpus import Source
+from mdialeval.config.section import Section
+
+
+class ScorerConfig(Section):
+    """One scorer: an entry of `mdialeval list scorers` with its options."""
+
+    name: str = Field("", description="what reports call it; the scorer's name where empty")
+    scorer: str
+    options: dict[str, Any] = Field(default_factory=dict)
+
+
+class ScoreConfig(Section):
+    """What is scored, and by whom."""
+
+    sets: list[Source] = Field(default_factory=list, description="rated data sets")
+    scorers: list[ScorerConfig] = Field(
+        default_factory=list, description="scorers beside the evaluators that `train` made"
+    )
+    batch_size: int = Field(32, ge=1)
+    device: str = "auto"

@@ -1,0 +1,169 @@
+"""Language codes: one canonical BCP-47 spelling inside the project, whatever a corpus or an engine writes.
+
+Canonical means the shortest tag with the same likely script and region (CLDR), so ``zh``, ``zh-CN``, ``zho_Hans``,
+``cmn`` and ``chinese`` are all ``zh`` (Simplified, as CLDR's default), and ``pt_BR`` is ``pt`` while ``pt-PT`` stays.
+"""
+
+from __future__ import annotations
+
+import difflib
+import functools
+from dataclasses import dataclass
+
+import langcodes
+
+from mdialeval.errors import ConfigError
+
+UNSPACED = frozenset({"zh", "ja", "th", "lo", "km", "my", "yue", "bo"})
+"""Languages whose words are not separated by blanks: tokens are characters there."""
+
+COMMON = [
+    "ar",
+    "bg",
+    "bn",
+    "ca",
+    "cs",
+    "da",
+    "de",
+    "el",
+    "en",
+    "eo",
+    "es",
+    "et",
+    "eu",
+    "fa",
+    "fi",
+    "fr",
+    "gl",
+    "he",
+    "hi",
+    "hr",
+    "hu",
+    "hy",
+    "id",
+    "is",
+    "it",
+    "ja",
+    "ka",
+    "kk",
+    "ko",
+    "lt",
+    "lv",
+    "mk",
+    "ms",
+    "nb",
+    "nl",
+    "nn",
+    "no",
+    "oc",
+    "pl",
+    "pt",
+    "pt-PT",
+    "ro",
+    "ru",
+    "sk",
+    "sl",
+    "sq",
+    "sr",
+    "sv",
+    "sw",
+    "ta",
+    "te",
+    "th",
+    "tl",
+    "tr",
+    "uk",
+    "ur",
+    "vi",
+    "zh",
+    "zh-Hant",
+]
+"""Languages offered as near matches; any other valid code is accepted too."""
+
+
+@dataclass(frozen=True, slots=True)
+class Language:
+    """A language as this project knows it.
+
+    Attributes:
+        code: canonical BCP-47.
+        name: English name.
+        script: ISO 15924 code of its likely script, such as ``Latn``.
+        spaced: whether words are separated by blanks.
+    """
+
+    code: str
+    name: str
+    script: str
+    spaced: bool
+
+
+@functools.cache
+def language(code: str) -> Language:
+    """The language behind any spelling: a tag, an ISO 639-3 code, a FLORES code or an English name.
+
+    Raises:
+        ConfigError: nobody knows the code; the message names near matches.
+
+    >>> [language(c).code for c in ("zho_Hans", "zh_CN", "cmn", "Chinese", "pt_BR", "pt-pt", "no")]
+    ['zh', 'zh', 'zh', 'zh', 'pt', 'pt-PT', 'no']
+    >>> language("ja").spaced, language("ja").script
+    (False, 'Jpan')
+    """
+    tag = _minimal(_parse(code))
+    full = langcodes.Language.get(tag)
+    return Language(tag, full.display_name(), str(full.maximize().script), full.language not in UNSPACED)
+
+
+def canonical(code: str) -> str:
+    """The canonical BCP-47 code of any spelling; see ``language``.
+
+    >>> canonical("PT-br"), canonical("zh-TW")
+    ('pt', 'zh-Hant')
+    """
+    return language(code).code
+
+
+def _parse(code: str) -> langcodes.Language:
+    text = code.strip()
+    if not text:
+        raise ConfigError("the language code is empty")
+    try:
+        found = langcodes.Language.get(langcodes.standardize_tag(text, macro=True))
+    except ValueError:  # langcodes' LanguageTagError
+        found = None
+    if found is not None and found.is_valid() and found.language not in (None, "und"):
+        return found
+    if len(text) > 3:  # shorter text is a mistyped code: "ge" must not become the language called Ge
+        try:
+            return langcodes.Language.get(langcodes.standardize_tag(str(langcodes.find(text)), macro=True))
+        except LookupError:
+            pass
+    raise ConfigError(f"unknown language {code!r}: {_suggest(text)}")
+
+
+def _minimal(tag: langcodes.Language) -> str:
+    """The shortest of language, language-Script, language-Region that maximises to the same tag."""
+    full = tag.maximize()
+    for candidate in (
+        langcodes.Language.make(language=tag.language),
+        langcodes.Language.make(language=tag.language, script=full.script),
+        langcodes.Language.make(language=tag.language, territory=full.territory),
+    ):
+        same = candidate.maximize()
+        if (same.script, same.territory) == (full.script, full.territory):
+            return candidate.to_tag()
+    return tag.to_tag()
+
+
+def _suggest(text: str) -> str:
+    """Near matches: names that begin alike, close names, and the main language of a country code (``jp``)."""
+    names = {langcodes.Language.get(code).display_name().lower(): code for code in COMMON}
+    lowered = text.lower()
+    found = [name for name in names if name.startswith(lowered)]
+    found += difflib.get_close_matches(lowered, names, n=3, cutoff=0.6)
+    if len(text) == 2:
+        spoken = langcodes.Language.make(territory=text.upper()).maximize().language
+        found += [name for name, code in names.items() if code == spoken]
+    near = [f"{names[name]} ({name.title()})" for name in dict.fromkeys(found)]
+    return "did you mean " + " or ".join(near[:4]) + "?" if near else "use a BCP-47 code such as en, pt, zh, de"

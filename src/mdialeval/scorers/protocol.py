@@ -1,0 +1,28 @@
+"""What a scorer is, and the table of scorers: evaluators, LLM prompts and baselines share one signature."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+from mdialeval.records import Example, Prediction
+
+SCORERS: Mapping[str, str] = {}
+
+
+class Scorer(Protocol):
+    """Scores responses in context.  Same length times dimensions, in the examples' order, no state between calls.
+
+    Attributes:
+        name: what reports call it.
+        dimensions: what it measures; one Prediction an example and dimension.
+        signature: how its numbers are made, in one line.
+    """
+
+    name: str
+    dimensions: tuple[str, ...]
+    signature: str
+
+    def score(self, examples: Sequence[Example]) -> list[Prediction]:
+        """Predictions, example by example; a failure is a status, never a number."""
+        ...

@@ -1,0 +1,144 @@
+"""Run folders: ``runs/<run>/<verb>-<fingerprint>/`` with fixed shards (Parquet) and a manifest written last.
+
+The fingerprint hashes the verb, its version, the settings that change the content and the fingerprints of the inputs;
+not the batch size, the device or the number of workers.  A stage is done when its manifest is there.  Killed at any
+moment and started again, the bytes are those of an unbroken run: shards are whole or absent, and neither shards nor
+manifest hold a time or a path.  Times go to ``timing.json``, which is not part of the result.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+
+from mdialeval.errors import ResumeError
+from mdialeval.files import write_json
+from mdialeval.signature import file_hash, fingerprint
+from mdialeval.tables import read_parquet, write_parquet
+
+Record = TypeVar("Record")
+MANIFEST = "manifest.json"
+TIMING = "timing.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """One verb's folder in a run.
+
+    Attributes:
+        folder: where its shards lie.
+        verb: ``translate``, ``rank`` ...
+        version: raised when the code of the verb changes what it writes.
+        settings: what changes the content, as JSON values.
+        inputs: name -> fingerprint of the stages or files that it reads.
+    """
+
+    folder: Path
+    verb: str
+    version: int
+    settings: Mapping[str, Any]
+    inputs: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def fingerprint(self) -> str:
+        """What the content depends on, hashed."""
+        return stage_fingerprint(self.verb, self.version, self.settings, self.inputs)
+
+    @property
+    def done(self) -> bool:
+        """Whether the manifest, which is written last, is there."""
+        return (self.folder / MANIFEST).exists()
+
+    def shard(self, index: int, table: str = "part") -> Path:
+        """The path of one shard of one of the stage's tables."""
+        return self.folder / f"{table}-{index:05d}.parquet"
+
+    def shards(self, table: str = "part") -> list[Path]:
+        """All shards of a table that are on disk, in order."""
+        return sorted(self.folder.glob(f"{table}-[0-9]*.parquet"))
+
+    def write(self, index: int, records: Iterable[Any], record: type, table: str = "part") -> int:
+        """Write one shard atomically; the row count."""
+        return write_parquet(self.shard(index, table), records, record)
+
+    def read(self, record: type[Record], table: str = "part") -> Iterator[Record]:
+        """Stream the records of a table, shard by shard."""
+        for path in self.shards(table):
+            yield from read_parquet(path, record)
+
+    def finish(self, summary: Mapping[str, Any], files: Sequence[str] = ()) -> None:
+        """Write the manifest: settings, inputs, the hash of every shard and named file, and the summary."""
+        names = [p.name for p in sorted(self.folder.glob("*-[0-9]*.parquet"))] + list(files)
+        write_json(
+            self.folder / MANIFEST,
+            {
+                "verb": self.verb,
+                "version": self.version,
+                "fingerprint": self.fingerprint,
+                "settings": dict(self.settings),
+                "inputs": dict(self.inputs),
+                "files": {name: file_hash(self.folder / name) for name in names},
+                "summary": dict(summary),
+            },
+        )
+
+    def manifest(self) -> dict[str, Any]:
+        """The manifest of a finished stage.
+
+        Raises:
+            ResumeError: the stage is not finished.
+        """
+        try:
+            return json.loads((self.folder / MANIFEST).read_text(encoding="utf-8"))  # type: ignore[no-any-return]
+        except FileNotFoundError:
+            raise ResumeError(f"{self.folder} is not finished: run the verb {self.verb!r} again") from None
+
+    def summary(self) -> dict[str, Any]:
+        """The counts and coverage that the stage wrote into its manifest."""
+        return dict(self.manifest()["summary"])
+
+
+def stage_fingerprint(verb: str, version: int, settings: Mapping[str, Any], inputs: Mapping[str, str]) -> str:
+    """The fingerprint of a stage; see the module docstring."""
+    return fingerprint({"verb": verb, "version": version, "settings": dict(settings), "inputs": dict(inputs)})
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A folder of stages that belong together."""
+
+    folder: Path
+
+    def stage(
+        self, verb: str, version: int, settings: Mapping[str, Any], inputs: Mapping[str, str] | None = None
+    ) -> Stage:
+        """The stage for these settings, old or new; its folder exists afterwards."""
+        key = stage_fingerprint(verb, version, settings, inputs or {})
+        folder = self.folder / f"{verb}-{key}"
+        folder.mkdir(parents=True, exist_ok=True)
+        return Stage(folder, verb, version, settings, inputs or {})
+
+    def finished(self, verb: str) -> list[Stage]:
+        """All finished stages of a verb, by folder name."""
+        return [load_stage(path.parent) for path in sorted(self.folder.glob(f"{verb}-*/{MANIFEST}"))]
+
+
+def load_stage(folder: Path) -> Stage:
+    """The finished stage in a folder.
+
+    Raises:
+        ResumeError: there is no manifest, or it belongs to other content.
+    """
+    path = folder / MANIFEST
+    if not path.exists():
+        raise ResumeError(f"{folder} holds no finished stage ({MANIFEST} is missing): run its verb again")
+    manifest = json.loads(path.read_text(encoding="utf-8"))
+    stage = Stage(folder, manifest["verb"], manifest["version"], manifest["settings"], manifest["inputs"])
+    if stage.fingerprint != manifest["fingerprint"]:
+        raise ResumeError(
+            f"{path} was changed by hand (its fingerprint does not match): delete the folder and run again"
+        )
+    return stage
