@@ -21,7 +21,7 @@ def replace_atomically(path: Path, write: Callable[[BinaryIO], None]) -> None:
             write(stream)
             stream.flush()
             os.fsync(stream.fileno())
-        os.replace(temporary, path)
+        temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)
 

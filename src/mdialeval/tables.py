@@ -28,7 +28,7 @@ FORMATS = (".parquet", ".jsonl", ".csv", ".tsv")
 
 
 @functools.cache
-def schema(record: type) -> pa.Schema:
+def schema(record: Any) -> pa.Schema:
     """The Arrow schema of a record type."""
     hints = typing.get_type_hints(record)
     return pa.schema([pa.field(f.name, _arrow(hints[f.name])) for f in dataclasses.fields(record)])
@@ -36,23 +36,23 @@ def schema(record: type) -> pa.Schema:
 
 def to_table(records: Iterable[Any], record: type) -> pa.Table:
     """Records of one type as an Arrow table (also of no rows)."""
-    return pa.Table.from_pylist([to_row(r) for r in records], schema=schema(record))
+    return pa.Table.from_pylist([to_row(r) for r in records], schema=schema(typing.cast(Any, record)))
 
 
 def from_table(table: pa.Table, record: type[Record]) -> list[Record]:
     """The records of an Arrow table written by ``to_table``."""
-    build = _builder(record)
+    build = _builder(typing.cast(Any, record))
     return [build(row) for row in table.to_pylist()]
 
 
 def to_row(record: Any) -> dict[str, Any]:
     """A record as the plain values of its schema: tuples become lists, nested records dicts, mappings JSON text."""
-    return _encoder(type(record))(record)
+    return _encoder(typing.cast(Any, type(record)))(record)
 
 
 def from_row(row: Mapping[str, Any], record: type[Record]) -> Record:
     """The record of a row made by ``to_row``."""
-    build: Callable[[Mapping[str, Any]], Record] = _builder(record)
+    build: Callable[[Mapping[str, Any]], Record] = _builder(typing.cast(Any, record))
     return build(row)
 
 
@@ -69,7 +69,7 @@ def write_parquet(path: Path, records: Iterable[Any], record: type) -> int:
 
 def read_parquet(path: Path, record: type[Record], columns: Sequence[str] | None = None) -> Iterator[Record]:
     """Read records, one row group at a time."""
-    build = _builder(record)
+    build = _builder(typing.cast(Any, record))
     with pq.ParquetFile(path) as file:
         for batch in file.iter_batches(batch_size=4096, columns=list(columns) if columns else None):
             for row in batch.to_pylist():
@@ -147,7 +147,7 @@ def _arrow(hint: Any) -> pa.DataType:
     hint = _optional(hint)
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)
     if dataclasses.is_dataclass(hint):
-        return pa.struct(list(schema(typing.cast(type, hint))))
+        return pa.struct(list(schema(typing.cast(Any, hint))))
     if origin is typing.Literal:
         return pa.string()
     if origin is tuple and arguments[-1] is Ellipsis:
@@ -160,7 +160,7 @@ def _arrow(hint: Any) -> pa.DataType:
 
 
 @functools.cache
-def _encoder(record: type) -> Callable[[Any], dict[str, Any]]:
+def _encoder(record: Any) -> Callable[[Any], dict[str, Any]]:
     hints = typing.get_type_hints(record)
     parts = [(f.name, _writer(hints[f.name])) for f in dataclasses.fields(record)]
     return lambda value: {name: write(getattr(value, name)) for name, write in parts}
@@ -170,7 +170,7 @@ def _writer(hint: Any) -> Callable[[Any], Any]:
     hint = _optional(hint)
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)
     if dataclasses.is_dataclass(hint):
-        encode = _encoder(typing.cast(type, hint))
+        encode = _encoder(typing.cast(Any, hint))
         return lambda value: None if value is None else encode(value)
     if origin is tuple and arguments[-1] is Ellipsis:
         item = _writer(arguments[0])
@@ -183,11 +183,11 @@ def _writer(hint: Any) -> Callable[[Any], Any]:
 
 
 @functools.cache
-def _builder(record: type[Record]) -> Callable[[Mapping[str, Any]], Record]:
+def _builder(record: Any) -> Callable[[Mapping[str, Any]], Any]:
     hints = typing.get_type_hints(record)
     parts = [(f.name, _reader(hints[f.name])) for f in dataclasses.fields(typing.cast(Any, record))]
 
-    def build(row: Mapping[str, Any]) -> Record:
+    def build(row: Mapping[str, Any]) -> Any:
         return record(**{name: read(row[name]) for name, read in parts if name in row})
 
     return build
@@ -197,7 +197,7 @@ def _reader(hint: Any) -> Callable[[Any], Any]:
     hint = _optional(hint)
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)
     if dataclasses.is_dataclass(hint):
-        build = _builder(typing.cast(type, hint))
+        build = _builder(typing.cast(Any, hint))
         return lambda value: None if value is None else build(value)
     if origin is tuple and arguments[-1] is Ellipsis:
         item = _reader(arguments[0])
