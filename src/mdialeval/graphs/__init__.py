@@ -1,0 +1,1 @@
+"""Semantic graphs: codecs, parsers, and the measures that compare them (Smatch, USim, triples)."""
