@@ -1,0 +1,238 @@
+"""One score out of several: brought to one scale, averaged, or weighted by how each agrees with ratings.
+
+Whatever is fitted is fitted on a part that the caller names, and is a frozen value that remembers that part's dialogue
+groups, so that it cannot be checked on what it was fitted on (``Fusion.check_unseen``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from mdialeval.agreement.agree import Source, group_of
+from mdialeval.agreement.correlations import correlation, p_value
+from mdialeval.errors import DataError
+from mdialeval.records import Example, Prediction
+
+Scores = Sequence[float | None]
+
+DETECTABLE = 0.05
+"""A correlation whose p-value is not below this gets no weight."""
+
+
+@dataclass(frozen=True, slots=True)
+class MinMax:
+    """A scale from the lowest to the highest score of a development part."""
+
+    low: float
+    high: float
+
+    @classmethod
+    def fit(cls, scores: Iterable[float | None]) -> MinMax:
+        """The range of the scores that are there.
+
+        Raises:
+            DataError: fewer than two distinct scores.
+        """
+        known = [s for s in scores if s is not None]
+        if len(set(known)) < 2:
+            raise DataError(f"{len(known)} scores with {len(set(known))} distinct values have no range to scale by")
+        return cls(min(known), max(known))
+
+    def apply(self, scores: Scores) -> list[float | None]:
+        """A new list on [0, 1]; what lies outside the fitted range is clipped, None stays None.
+
+        >>> MinMax(1.0, 5.0).apply([1.0, 3.0, 9.0, None])
+        [0.0, 0.5, 1.0, None]
+        """
+        width = self.high - self.low
+        return [None if s is None else min(1.0, max(0.0, (s - self.low) / width)) for s in scores]
+
+
+def z_scores(scores: Scores) -> list[float | None]:
+    """Standard scores (mean 0, standard deviation 1 over the scores that are there); all 0 where they are equal.
+
+    >>> z_scores([1.0, 3.0, None])
+    [-1.0, 1.0, None]
+    """
+    known = np.array([s for s in scores if s is not None], np.float64)
+    if not len(known):
+        return list(scores)
+    mean, spread = float(known.mean()), float(known.std())
+    return [None if s is None else (s - mean) / spread if spread > 0 else 0.0 for s in scores]
+
+
+def ensemble(members: Sequence[Scores]) -> list[float | None]:
+    """The mean over members, row by row; None where any member has no score, so that rows stay comparable.
+
+    >>> ensemble([[0.2, 0.4], [0.4, None]])
+    [0.30000000000000004, None]
+    """
+    return [
+        None if any(s is None for s in row) else sum(s for s in row if s is not None) / len(row)
+        for row in zip(*members, strict=True)
+    ]
+
+
+class Weight(NamedTuple):
+    """A score's weight and the agreement it rests on (Spearman on the development part)."""
+
+    weight: float
+    rho: float | None
+    reason: str
+
+
+def rescaled_weights(
+    scores: Mapping[str, Sequence[float]], ratings: Sequence[float], *, may_be_negative: Collection[str] = ()
+) -> dict[str, Weight]:
+    """Correlation-rescaled weights, after the DSTC11 system of Mendonca et al. (2023).
+
+    Each weight is rho * abs(rho) over the sum of all rho squared, so the absolute weights sum to 1 whatever their
+    signs.  A rho that is negative (unless its score may be) or not told from 0 is set to 0; where that leaves
+    nothing, only the negative ones are.
+
+    Args:
+        scores: name -> n scores of the development part.
+        ratings: n ratings of the development part.
+        may_be_negative: scores of which a lower value may be better, such as a pseudo-likelihood loss.
+
+    Raises:
+        DataError: no score agrees with the ratings at all.
+    """
+    y = np.asarray(ratings, np.float64)
+    found = {name: correlation("spearman", values, y) for name, values in scores.items()}
+    signed = {
+        name: 0.0 if value is None or (value < 0 and name not in may_be_negative) else value
+        for name, (value, _) in found.items()
+    }
+    p_values = {name: p_value("spearman", np.asarray(values, np.float64), y) for name, values in scores.items()}
+    detectable = {name: rho if (p_values[name] or 0.0) < DETECTABLE else 0.0 for name, rho in signed.items()}
+    kept = detectable if any(detectable.values()) else signed
+    total = sum(rho * rho for rho in kept.values())
+    if total == 0:
+        raise DataError(f"none of {', '.join(scores)} agrees with the ratings of the development part ({len(y)} rows)")
+    return {
+        name: Weight(rho * abs(rho) / total, found[name].value, found[name].reason or _why(rho, found[name].value))
+        for name, rho in kept.items()
+    }
+
+
+def _why(kept: float, rho: float | None) -> str:
+    if kept or not rho:
+        return ""
+    return "negative" if rho < 0 else f"p >= {DETECTABLE}"
+
+
+@dataclass(frozen=True, slots=True)
+class Fusion:
+    """A fitted weighted score.
+
+    Attributes:
+        dimension: the rating it was fitted to.
+        scales: per source, its range on the development part.
+        weights: per source; the absolute weights sum to 1.
+        n: rows it was fitted on.
+        groups: dialogue groups of the development part.
+    """
+
+    dimension: str
+    scales: Mapping[Source, MinMax]
+    weights: Mapping[Source, Weight]
+    n: int
+    groups: frozenset[str]
+
+    def check_unseen(self, examples: Iterable[Example]) -> None:
+        """Refuse examples of dialogues that the weights were fitted on.
+
+        Raises:
+            DataError: names some of the shared dialogue groups.
+        """
+        shared = sorted({group_of(e) for e in examples} & self.groups)
+        if shared:
+            raise DataError(
+                f"{len(shared)} dialogues were used to fit the weights and are to be scored: {', '.join(shared[:3])}; "
+                "fit on a development part of other dialogues"
+            )
+
+
+def fit_fusion(
+    predictions: Iterable[Prediction],
+    development: Sequence[Example],
+    dimension: str,
+    *,
+    may_be_negative: Collection[Source] = (),
+) -> Fusion:
+    """Fit ranges and correlation-rescaled weights on a development part.
+
+    Args:
+        predictions: of any examples; only those of the development part are used.
+        development: rated examples, of dialogues that are not in the test part.
+        dimension: the rating to fit to.
+        may_be_negative: sources of which a lower value may be better.
+
+    Raises:
+        DataError: fewer than 3 rows are rated and scored by all sources, a source is constant, or none agrees.
+    """
+    rated = {(e.id, e.language): e for e in development if dimension in e.ratings}
+    by_source = {source: rows for source, rows in _by_source(predictions).items() if rows.keys() & rated.keys()}
+    complete = [key for key in rated if by_source and all(key in rows for rows in by_source.values())]
+    if len(complete) < 3:
+        raise DataError(
+            f"{len(complete)} of {len(rated)} examples rated on {dimension!r} are scored by all of "
+            f"{[' '.join(s) for s in by_source]}: at least 3 are needed to fit weights"
+        )
+    columns = {source: [rows[key] for key in complete] for source, rows in by_source.items()}
+    scales = {source: MinMax.fit(values) for source, values in columns.items()}
+    named = {"\t".join(source): values for source, values in columns.items()}
+    weights = rescaled_weights(
+        named, [rated[k].ratings[dimension] for k in complete], may_be_negative=["\t".join(s) for s in may_be_negative]
+    )
+    return Fusion(
+        dimension,
+        scales,
+        {source: weights["\t".join(source)] for source in columns},
+        len(complete),
+        frozenset(group_of(rated[key]) for key in complete),
+    )
+
+
+def fuse(predictions: Iterable[Prediction], fusion: Fusion, examples: Sequence[Example], name: str) -> list[Prediction]:
+    """The fused score of each example, in [-1, 1], higher is better.
+
+    A row that one of the weighted sources did not score is ``failed`` and names the source; nothing is filled in.
+
+    Args:
+        predictions: of all sources of the fusion.
+        examples: the test part; none of its dialogues may have been used for the fit.
+        name: what the fused scorer is called.
+
+    Raises:
+        DataError: the examples share dialogues with the development part.
+    """
+    fusion.check_unseen(examples)
+    by_source = _by_source(predictions)
+    weighted = {source: w.weight for source, w in fusion.weights.items() if w.weight}
+    fused = []
+    for e in examples:
+        key = (e.id, e.language)
+        lacking = [" ".join(source) for source in weighted if key not in by_source.get(source, {})]
+        if lacking:
+            detail = {"missing": ", ".join(lacking)}
+            fused.append(Prediction(e.id, e.language, name, fusion.dimension, None, "failed", detail))
+            continue
+        scaled = {source: fusion.scales[source].apply([by_source[source][key]])[0] for source in weighted}
+        score = sum(weight * (scaled[source] or 0.0) for source, weight in weighted.items())
+        fused.append(Prediction(e.id, e.language, name, fusion.dimension, score, "ok"))
+    return fused
+
+
+def _by_source(predictions: Iterable[Prediction]) -> dict[Source, dict[tuple[str, str], float]]:
+    """Scores by source and row; rows without a score are absent."""
+    by_source: dict[Source, dict[tuple[str, str], float]] = {}
+    for p in predictions:
+        if p.score is not None:
+            by_source.setdefault((p.scorer, p.dimension), {})[p.example_id, p.language] = p.score
+    return by_source
