@@ -90,7 +90,7 @@ def write_records(path: Path, records: Iterable[Any], record: type) -> int:
         nonlocal rows
         text = io.TextIOWrapper(stream, encoding="utf-8", newline="")
         names = [f.name for f in dataclasses.fields(record)]
-        table = csv.writer(text, lineterminator="\n")
+        table = csv.writer(text, lineterminator="\r\n")  # as RFC 4180, and so that a lone \r is quoted
         if path.suffix == ".csv":
             table.writerow(names)
         elif path.suffix == ".tsv":

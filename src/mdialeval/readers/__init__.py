@@ -1,0 +1,75 @@
+"""Corpora in, records out: ``read`` streams the dialogues or rated examples of a data set in any known format."""
+
+from __future__ import annotations
+
+import inspect
+import logging
+from collections.abc import Generator, Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any, cast
+
+from mdialeval.config.corpus import Source
+from mdialeval.errors import DataError
+from mdialeval.readers.protocol import READERS, Reader
+from mdialeval.records import Dialogue, Example
+from mdialeval.registry import create, resolve
+
+logger = logging.getLogger(__name__)
+
+
+def read(source: Source, language: str = "en") -> Iterator[Dialogue | Example]:
+    """Stream the items of a data set, in file order, at most ``source.limit`` of them.
+
+    Args:
+        source: reader, files and options.
+        language: of files that name no language themselves.
+
+    Raises:
+        ConfigError: unknown reader or option.
+        DataError: names file, row, field and fix; also an empty file, and two items with one id in one language.
+    """
+    reader = reader_of(source, language)
+    first: dict[int, tuple[Path, int]] = {}  # hash of (language, id): millions of rows must fit into memory
+    total = 0
+    for paths in _calls(reader, source):
+        number = 0
+        # closing: a reader that is stopped early still reports the labels that it found outside their scale
+        with closing(cast(Generator[Dialogue | Example, None, None], reader.read(paths))) as items:
+            for number, item in enumerate(items, start=1):
+                there = first.setdefault(hash((item.language, item.id)), (paths[0], number))
+                if there != (paths[0], number):
+                    raise _duplicate(item, there, (paths[0], number))
+                yield item
+                total += 1
+                if total == source.limit:
+                    break
+        if not number:
+            raise DataError("holds no dialogue and no rated example: is it empty, or is this another format?", paths[0])
+        if total == source.limit:
+            break
+    logger.info("%s: %d items read by the reader %s", source.title, total, source.reader)
+
+
+def reader_of(source: Source, language: str = "en") -> Reader:
+    """The reader of a data set with its options.
+
+    Raises:
+        ConfigError: unknown reader or option.
+    """
+    takes = inspect.signature(resolve("reader", READERS, source.reader)).parameters
+    options: dict[str, Any] = dict(source.options)
+    if "language" in takes and isinstance(takes["language"].default, str):
+        options.setdefault("language", language)
+    return cast(Reader, create("reader", READERS, source.reader, options))
+
+
+def _calls(reader: Reader, source: Source) -> list[list[Path]]:
+    """The paths of each call of the reader: one a call, or all where they belong together."""
+    return [list(source.path)] if getattr(reader, "joint", False) or not source.path else [[p] for p in source.path]
+
+
+def _duplicate(item: Dialogue | Example, one: tuple[Path, int], other: tuple[Path, int]) -> DataError:
+    problem = f"item {other[1]} has the id {item.id!r} in {item.language}, and so has item {one[1]}"
+    where = f" of {one[0]}" if one[0] != other[0] else ""
+    return DataError(f"{problem}{where}: ids are unique inside a data set and language", other[0])

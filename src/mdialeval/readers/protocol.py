@@ -8,11 +8,28 @@ from typing import Protocol
 
 from mdialeval.records import Dialogue, Example
 
-READERS: Mapping[str, str] = {}
+READERS: Mapping[str, str] = {
+    "jsonl": "mdialeval.readers.jsonl:JsonLines",
+    "csv": "mdialeval.readers.delimited:Csv",
+    "tsv": "mdialeval.readers.delimited:Tsv",
+    "parquet": "mdialeval.readers.parquet:Parquet",
+    "huggingface": "mdialeval.readers.huggingface:HuggingFace",
+    "dailydialog": "mdialeval.readers.dailydialog:DailyDialog",
+    "dailydialogpp": "mdialeval.readers.dailydialogpp:DailyDialogPlusPlus",
+    "xdial": "mdialeval.readers.xdial:XDial",
+    "maia": "mdialeval.readers.maia:Maia",
+    "dialevalml": "mdialeval.readers.dialevalml:DialEvalML",
+    "holistic": "mdialeval.readers.holistic:Holistic",
+}
 
 
 class Reader(Protocol):
-    """Reads one corpus format.  Options are the constructor's keyword arguments."""
+    """Reads one corpus format.  Options are the constructor's keyword arguments.
+
+    A reader may declare ``scales`` (dimension -> lowest, highest) and ``licence``.  One whose ``language`` option
+    defaults to a language takes the run's source language; None there means that the files tell.  One with
+    ``joint = True`` gets all paths in one call (parallel files), the others one path a call.
+    """
 
     def read(self, paths: Sequence[Path]) -> Iterator[Dialogue | Example]:
         """Stream the items of the files, in file order.
