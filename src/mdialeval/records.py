@@ -110,6 +110,22 @@ class Translation:
 
 
 @dataclass(frozen=True, slots=True)
+class QualityScore:
+    """One translation's raw quality estimate, before ranking.
+
+    Attributes:
+        id: of the translation.
+        score: on the estimator's own scale; None where the translation could not be estimated.
+        truncated: whether the estimator saw only a part of it.
+    """
+
+    id: str
+    language: str
+    score: float | None
+    truncated: bool
+
+
+@dataclass(frozen=True, slots=True)
 class RankedTranslation:
     """A translation with its quality estimate and its place inside its language.
 

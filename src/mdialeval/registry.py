@@ -119,6 +119,12 @@ def check_options(kind: str, name: str, cls: type, options: Mapping[str, Any]) -
         raise ConfigError(problems)
 
 
+def accepted(cls: type, options: Mapping[str, Any]) -> dict[str, Any]:
+    """The options among these that a constructor takes."""
+    known = inspect.signature(cls).parameters
+    return {name: value for name, value in options.items() if name in known}
+
+
 def assets(kind: str, table: Mapping[str, str], name: str, options: Mapping[str, Any] | None = None) -> list[Asset]:
     """What a back end needs, without loading it: its class's ``assets(**options)`` where it has one.
 

@@ -1,0 +1,53 @@
+"""``list``: the names that a configuration can use, by kind."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from mdialeval.errors import ConfigError, nearest
+from mdialeval.graphs.protocol import PARSERS
+from mdialeval.llm.protocol import CHAT_BACKENDS
+from mdialeval.rank.protocol import ESTIMATORS
+from mdialeval.readers.protocol import READERS
+from mdialeval.scorers.protocol import SCORERS
+from mdialeval.tasks.protocol import TASKS
+from mdialeval.translate.checks import FLAGS
+from mdialeval.translate.protocol import TRANSLATORS
+
+KINDS: Mapping[str, Mapping[str, str]] = {
+    "readers": READERS,
+    "engines": TRANSLATORS,
+    "estimators": ESTIMATORS,
+    "parsers": PARSERS,
+    "tasks": TASKS,
+    "scorers": SCORERS,
+    "chat": CHAT_BACKENDS,
+}
+
+
+def catalogue(kind: str | None = None) -> dict[str, list[tuple[str, str]]]:
+    """Names and one line about each, of one kind or of all.
+
+    Raises:
+        ConfigError: unknown kind.
+    """
+    tables = {name: [(entry, _about(target)) for entry, target in table.items()] for name, table in KINDS.items()}
+    tables["flags"] = [(name, f"{flag.action}: {flag.about}") for name, flag in FLAGS.items()]
+    if kind is None:
+        return tables
+    if kind not in tables:
+        raise ConfigError(f"unknown kind {kind!r}: {nearest(kind, tables)}")
+    return {kind: tables[kind]}
+
+
+def _about(target: str) -> str:
+    """The first sentence of the module that holds a back end, read without importing it."""
+    import ast
+    from importlib import util
+    from pathlib import Path
+
+    spec = util.find_spec(target.partition(":")[0])
+    if spec is None or spec.origin is None:
+        return ""
+    text = ast.get_docstring(ast.parse(Path(spec.origin).read_text(encoding="utf-8"))) or ""
+    return text.partition("\n")[0]

@@ -1,0 +1,65 @@
+"""``check``: validate a configuration and list every asset that it needs and whether it is there; loads nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from mdialeval.assets import encoder_assets
+from mdialeval.config.corpus import Source
+from mdialeval.config.run import RunConfig
+from mdialeval.rank.protocol import ESTIMATORS
+from mdialeval.readers.protocol import READERS
+from mdialeval.registry import Asset, assets, resolve
+from mdialeval.scorers.protocol import SCORERS
+from mdialeval.tasks.protocol import TASKS
+from mdialeval.translate.protocol import TRANSLATORS
+from mdialeval.translate.route import parse_route
+
+
+class Need(NamedTuple):
+    """An asset and the verb that needs it."""
+
+    verb: str
+    asset: Asset
+
+
+def check(config: RunConfig) -> list[Need]:
+    """What a configuration needs, each asset once a verb.
+
+    Raises:
+        ConfigError: a back end's name or options are wrong.
+    """
+    found: dict[tuple[str, str, str], Need] = {}
+    for need in _needs(config):
+        found.setdefault((need.verb, need.asset.kind, need.asset.name), need)
+    return list(found.values())
+
+
+def _needs(config: RunConfig) -> Iterator[Need]:
+    if config.corpus is not None:
+        yield from _source("read", config.corpus)
+    for route in config.translate.routes.values():
+        for step in parse_route(route):
+            options = config.translate.options.get(step.engine, {})
+            yield from (Need("translate", a) for a in assets("translation engine", TRANSLATORS, step.engine, options))
+    if config.translate.routes:
+        rank = config.rank
+        yield from (Need("rank", a) for a in assets("quality estimator", ESTIMATORS, rank.estimator, rank.options))
+    if config.corpus is not None or config.train.data:
+        for name, dimension in config.train.dimensions.items():
+            resolve("task", TASKS, dimension.task or name)
+        yield from (Need("train", a) for a in encoder_assets(config.train.encoder))
+    for source in config.train.data:
+        yield from _source("train", source)
+    for source in config.score.sets:
+        yield from _source("score", source)
+    for scorer in config.score.scorers:
+        yield from (Need("score", a) for a in assets("scorer", SCORERS, scorer.scorer, scorer.options))
+
+
+def _source(verb: str, source: Source) -> Iterator[Need]:
+    resolve("reader", READERS, source.reader)
+    for path in source.path:
+        there = path.exists() or source.reader == "huggingface"
+        yield Need(verb, Asset(path.name, "file", there, str(path), "" if there else "put the file there or change the path"))

@@ -1,0 +1,165 @@
+"""``score``: every scorer on every data set; a failure is a status, never a number."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+from mdialeval.config.corpus import Source
+from mdialeval.config.run import RunConfig
+from mdialeval.errors import ConfigError, DataError
+from mdialeval.pipeline import Progress, Shard, is_main_rank, run_shards
+from mdialeval.records import SCORED, Example, Prediction
+from mdialeval.registry import accepted, check_options, create, resolve
+from mdialeval.scorers.protocol import SCORERS
+from mdialeval.signature import folder_hash
+from mdialeval.store import Run, Stage
+from mdialeval.tables import read_parquet
+from mdialeval.verbs.read import source_stage
+
+VERSION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Scored:
+    """The predictions of one scorer on one data set."""
+
+    source: Source
+    examples: Stage
+    name: str
+    predictions: Stage
+
+
+@dataclass(frozen=True, slots=True)
+class ScorerSpec:
+    """A scorer by name, and what its numbers depend on beyond its options."""
+
+    name: str
+    scorer: str
+    options: dict[str, Any]
+    inputs: dict[str, str]
+
+
+def score(config: RunConfig, run: Run, evaluators: dict[str, Stage], progress: Progress) -> list[Scored]:
+    """Score every data set with the trained evaluators and every configured scorer.
+
+    Args:
+        config: the sections ``score`` and ``execution``.
+        run: where stages are kept.
+        evaluators: dimension -> finished ``train`` stage.
+        progress: where progress is shown.
+
+    Raises:
+        ConfigError: no data set, no scorer, or two scorers of one name.
+        DataError: a data set holds dialogues instead of rated examples.
+    """
+    if not config.score.sets:
+        raise ConfigError("score.sets: name at least one data set to score")
+    specs = scorer_specs(config, evaluators)
+    for spec in specs:
+        check_options("scorer", spec.name, resolve("scorer", SCORERS, spec.scorer), spec.options)
+    sources = [(source, _examples(source, config, run)) for source in config.score.sets]
+    titles = [source.title for source, _ in sources]
+    if len(set(titles)) < len(titles):
+        raise ConfigError(f"score.sets: two data sets have one name ({', '.join(titles)}): give them different names")
+    return [
+        Scored(source, examples, spec.name, _predictions(spec, source, examples, config, run, progress))
+        for source, examples in sources
+        for spec in specs
+    ]
+
+
+def scorer_specs(config: RunConfig, evaluators: dict[str, Stage]) -> list[ScorerSpec]:
+    """The trained evaluators, then the configured scorers.
+
+    Raises:
+        ConfigError: there is none, or two share a name.
+    """
+    specs = [
+        ScorerSpec(
+            "evaluator",
+            "evaluator",
+            {"folder": [str(stage.folder / "evaluator") for stage in evaluators.values()]},
+            {name: stage.fingerprint for name, stage in evaluators.items()},
+        )
+    ] if evaluators else []
+    for chosen in config.score.scorers:
+        paths = {k: v for k, v in chosen.options.items() if k in ("folder", "path") and isinstance(v, str)}
+        inputs = {key: folder_hash(value) for key, value in paths.items()}
+        specs.append(ScorerSpec(chosen.name or chosen.scorer, chosen.scorer, chosen.options, inputs))
+    names = [spec.name for spec in specs]
+    if not specs:
+        raise ConfigError("score.scorers: name at least one scorer, or train evaluators; see `mdialeval list scorers`")
+    if len(set(names)) < len(names):
+        raise ConfigError(f"score.scorers: two scorers have one name ({', '.join(names)}): give them different names")
+    return specs
+
+
+def _examples(source: Source, config: RunConfig, run: Run) -> Stage:
+    stage = source_stage(source, config.translate.source, config.execution.shard_size, run)
+    if stage.summary()["record"] != "Example":
+        raise DataError("holds dialogues without rated responses: `score` needs a response column", source.path[0])
+    return stage
+
+
+@dataclass(frozen=True, slots=True)
+class _Factory:
+    """Loads a scorer once a worker."""
+
+    spec: ScorerSpec
+    examples: Stage
+    batch_size: int
+    device: str
+
+    def __call__(self) -> Callable[[int], Shard]:
+        cls = resolve("scorer", SCORERS, self.spec.scorer)
+        options = {**accepted(cls, {"batch_size": self.batch_size, "device": self.device}), **self.spec.options}
+        return functools.partial(self._shard, create("scorer", SCORERS, self.spec.scorer, options))
+
+    def _shard(self, scorer: Any, index: int) -> Shard:
+        examples = list(read_parquet(self.examples.shard(index), Example))
+        predictions = [replace(p, scorer=self.spec.name) for p in scorer.score(examples)]
+        return Shard(predictions, sum(p.status == "failed" for p in predictions))
+
+
+def _predictions(
+    spec: ScorerSpec, source: Source, examples: Stage, config: RunConfig, run: Run, progress: Progress
+) -> Stage:
+    options = {k: v for k, v in spec.options.items() if k not in spec.inputs and k != "folder"}
+    settings = {"scorer": spec.scorer, "name": spec.name, "options": options, "seed": config.seed}
+    stage = run.stage("score", VERSION, settings, {"examples": examples.fingerprint, **spec.inputs})
+    factory = _Factory(spec, examples, config.score.batch_size, config.score.device)
+    label = f"score {source.title}: {spec.name}"
+    count = len(examples.shards())
+    run_shards(stage, count, factory, Prediction, execution=config.execution, progress=progress, label=label)
+    if not stage.done and is_main_rank():
+        stage.finish(_summary(stage, spec))
+    return stage
+
+
+def _summary(stage: Stage, spec: ScorerSpec) -> dict[str, Any]:
+    """Counts by status and coverage by language and dimension, and the scorer's signature."""
+    statuses: dict[str, int] = {}
+    cells: dict[str, list[int]] = {}
+    for prediction in stage.read(Prediction):
+        statuses[prediction.status] = statuses.get(prediction.status, 0) + 1
+        cell = cells.setdefault(f"{prediction.dimension} {prediction.language}", [0, 0])
+        cell[0] += prediction.status in SCORED
+        cell[1] += 1
+    scorer = create("scorer", SCORERS, spec.scorer, spec.options)
+    return {
+        "scorer": spec.name,
+        "signature": scorer.signature,
+        "rows": sum(statuses.values()),
+        "statuses": dict(sorted(statuses.items())),
+        "coverage": {key: f"{scored} of {n}" for key, (scored, n) in sorted(cells.items())},
+    }
+
+
+def predictions_of(scored: list[Scored], title: str) -> Iterator[Prediction]:
+    """All predictions on one data set."""
+    for entry in scored:
+        if entry.source.title == title:
+            yield from entry.predictions.read(Prediction)
