@@ -1,0 +1,91 @@
+"""Text before parsing: made plain, split into sentences, and refused where it is not English."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+from mdialeval.segments import clean as clean_turn
+from mdialeval.segments import has_letters, split_sentences
+
+MAX_SENTENCES = 60
+"""Sentences of one turn that are parsed; what is beyond is left out and the graph is ``truncated``."""
+
+_MAX_TOKEN = 60
+_MIN_JUDGED = 6
+
+_FUNCTION_WORDS = frozenset(
+    "the a an and or but if of to in on at for with from by as is are was were be been am do does did have has had not "
+    "no yes i you he she it we they me him her us them my your his its our their this that these those what who when "
+    "where why how which there here so then than very can could will would shall should may might must just all some "
+    "any out up down about into over after before because too also only now well oh don't i'm it's that's don't let go "
+    "like get know think want good see time more one".split()
+)
+_QUOTES = str.maketrans({"“": '"', "”": '"', "„": '"', "«": '"', "»": '"', "’": "'", "‘": "'", "`": "'", "´": "'"})
+_LONG = re.compile(rf"\S{{{_MAX_TOKEN},}}")
+_STUTTER = re.compile(r"([!?.,;:\-_=*~#'\"])\1{3,}")
+
+
+def plain(text: str) -> str:
+    """NFKC, without control and format characters or dialogue markup, detokenised, shouting lowered, single blanks.
+
+    >>> plain("I  DO NOT\\nKNOW THAT MAN , sir\\u200b ! __eou__")
+    'I  do not know that man, sir!'.replace("  ", " ")
+    """
+    text = unicodedata.normalize("NFKC", text)
+    text = "".join(" " if c.isspace() else c for c in text if c.isspace() or unicodedata.category(c)[0] != "C")
+    text = " ".join(clean_turn(text.translate(_QUOTES), "en").split())
+    text = _LONG.sub(lambda match: match[0][:_MAX_TOKEN], _STUTTER.sub(r"\1\1\1", text))
+    return _lower_shouting(text)
+
+
+def _lower_shouting(text: str) -> str:
+    letters = [c for c in text if c.isalpha()]
+    words = text.split()
+    if len(words) < 3 or sum(c.isupper() for c in letters) < 0.7 * max(1, len(letters)):
+        return text
+    return " ".join("I" + w[1:].lower() if re.match(r"I('|\b)", w) else w.lower() for w in words)
+
+
+def sentences(text: str) -> list[str]:
+    """The sentences of a plain text; long ones come in parts.
+
+    >>> sentences("Hi. How are you?")
+    ['Hi.', 'How are you?']
+    """
+    return [part.strip() for part in split_sentences(text, "en") if part.strip()]
+
+
+def english_problem(text: str) -> str:
+    """Why a text is not parsed as English, or the empty string.
+
+    Another script is refused at any length; Latin text only from six words on, when hardly any of them is an English
+    function word.  Text without letters passes (it has no graph, but it is not foreign).
+
+    >>> english_problem("Nein, ich habe heute leider keine Zeit dafür.")
+    'not English: 0 of 8 words are common English words; parse the English side of the dialogue'
+    >>> english_problem("今天不行")
+    'not English: written in another script; parse the English side of the dialogue'
+    >>> english_problem("Ciao bella!"), english_problem("😂😂")
+    ('', '')
+    """
+    if not has_letters(text):
+        return ""
+    letters = [c for c in text if c.isalpha()]
+    latin = sum(_is_latin(c) for c in letters)
+    if latin < 0.5 * len(letters):
+        return "not English: written in another script; parse the English side of the dialogue"
+    words = re.findall(r"[^\W\d_]+(?:['’][^\W\d_]+)?", text.lower())
+    common = sum(word in _FUNCTION_WORDS or word.partition("'")[0] in _FUNCTION_WORDS for word in words)
+    if len(words) >= _MIN_JUDGED and common < 0.1 * len(words):
+        accented = sum(not c.isascii() for c in letters)
+        if common == 0 and (accented or len(words) >= 2 * _MIN_JUDGED) or accented > 1:
+            return (
+                f"not English: {common} of {len(words)} words are common English words; "
+                "parse the English side of the dialogue"
+            )
+    return ""
+
+
+def _is_latin(character: str) -> bool:
+    return character.isascii() or unicodedata.name(character, "").startswith(("LATIN", "MODIFIER", "FULLWIDTH LATIN"))
