@@ -52,13 +52,11 @@ def _distances(levels: Array, totals: Array, scale: str) -> Array:
     """(L, L) squared distances between levels."""
     if scale == "nominal":
         return 1.0 - np.eye(len(levels))
-    if scale == "ordinal":
-        levels = np.asarray(
-            np.cumsum(totals) - totals / 2, np.float64
-        )  # how many values lie below the middle of each level
+    if scale == "ordinal":  # a level's place is how many values lie below its middle
+        levels = np.cumsum(totals) - totals / 2
     elif scale != "interval":
         raise ConfigError(f"unknown scale {scale!r}: {nearest(scale, ['nominal', 'ordinal', 'interval'])}")
-    squared: Array = (levels[:, None] - levels[None, :]) ** 2
+    squared: Array = np.square(np.subtract.outer(levels, levels))
     return squared
 
 
