@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 import functools
+import re
 from dataclasses import dataclass
 
 import langcodes
@@ -17,68 +18,32 @@ from mdialeval.errors import ConfigError
 UNSPACED = frozenset({"zh", "ja", "th", "lo", "km", "my", "yue", "bo"})
 """Languages whose words are not separated by blanks: tokens are characters there."""
 
-COMMON = [
-    "ar",
-    "bg",
-    "bn",
-    "ca",
-    "cs",
-    "da",
-    "de",
-    "el",
-    "en",
-    "eo",
-    "es",
-    "et",
-    "eu",
-    "fa",
-    "fi",
-    "fr",
-    "gl",
-    "he",
-    "hi",
-    "hr",
-    "hu",
-    "hy",
-    "id",
-    "is",
-    "it",
-    "ja",
-    "ka",
-    "kk",
-    "ko",
-    "lt",
-    "lv",
-    "mk",
-    "ms",
-    "nb",
-    "nl",
-    "nn",
-    "no",
-    "oc",
-    "pl",
-    "pt",
-    "pt-PT",
-    "ro",
-    "ru",
-    "sk",
-    "sl",
-    "sq",
-    "sr",
-    "sv",
-    "sw",
-    "ta",
-    "te",
-    "th",
-    "tl",
-    "tr",
-    "uk",
-    "ur",
-    "vi",
-    "zh",
-    "zh-Hant",
-]
+_COMMON = """
+ar bg bn ca cs da de el en eo es et eu fa fi fr gl he hi hr hu hy id is it ja ka kk ko lt lv mk ms nb nl nn no oc
+pl pt pt-PT ro ru sk sl sq sr sv sw ta te th tl tr uk ur vi zh zh-Hant
+"""
+COMMON = _COMMON.split()
 """Languages offered as near matches; any other valid code is accepted too."""
+
+_CC100 = """
+af am ar as az be bg bn br bs ca cs cy da de el en eo es et eu fa fi fr fy ga gd gl gu ha he hi hr hu hy id is it
+ja jv ka kk km kn ko ku ky la lo lt lv mg mk ml mn mr ms my ne nl no om or pa pl ps pt ro ru sa sd si sk sl so sq
+sr su sv sw ta te th tl tr ug uk ur uz vi xh yi zh
+"""
+XLMR_LANGUAGES = frozenset(_CC100.split())
+"""Languages of the CC-100 corpus: what XLM-R, multilingual E5 and the COMET models over them were trained on
+(Conneau et al. 2020, table 6)."""
+
+DEFAULTS = {
+    "zh": "Simplified, mainland China; write zh-TW or zh-Hant for Traditional",
+    "pt": "Brazilian; write pt-PT for European",
+    "sr": "Cyrillic; write sr-Latn for Latin",
+    "no": "Norwegian as a whole; write nb or nn for one written standard",
+}
+"""What a code means that leaves something open."""
+
+_ALIASES = {"pb": "pt-BR", "iw": "he", "cn": "zh", "zhs": "zh-Hans", "zht": "zh-Hant"}
+_COVERED_AS = {"nb": "no", "nn": "no", "fil": "tl", "yue": "zh"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,8 +89,40 @@ def canonical(code: str) -> str:
     return language(code).code
 
 
+def pair(text: str) -> tuple[str, str]:
+    """The two languages of a pair, each in any spelling, joined by ``-``, ``_`` or ``>``.
+
+    Raises:
+        ConfigError: no split of the text gives two languages.
+
+    >>> pair("en-pt"), pair("en_zh"), pair("zh-Hant-en"), pair("eng_Latn-zho_Hans")
+    (('en', 'pt'), ('en', 'zh'), ('zh-Hant', 'en'), ('en', 'zh'))
+    """
+    borders = [match.start() for match in re.finditer(r"[-_>]", text)]
+    for border in borders:
+        sides = text[:border], text[border + 1 :]
+        if re.match(r"[A-Za-z]{4}(?![A-Za-z])", sides[1]):
+            continue  # a script belongs to the language before it
+        try:
+            return canonical(sides[0]), canonical(sides[1])
+        except ConfigError:
+            continue
+    raise ConfigError(f"{text!r} is not a pair of languages: write it as en-pt")
+
+
+def covered(code: str) -> bool:
+    """Whether XLM-R's vocabulary and training corpus cover a language; others get numbers that mean nothing.
+
+    >>> covered("pt-PT"), covered("zh-TW"), covered("tlh")
+    (True, True, False)
+    """
+    base = canonical(code).partition("-")[0]
+    return _COVERED_AS.get(base, base) in XLMR_LANGUAGES
+
+
 def _parse(code: str) -> langcodes.Language:
     text = code.strip()
+    text = _ALIASES.get(text.lower(), text)
     if not text:
         raise ConfigError("the language code is empty")
     try:

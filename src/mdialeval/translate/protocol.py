@@ -3,13 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
-TRANSLATORS: Mapping[str, str] = {}
+TRANSLATORS: Mapping[str, str] = {
+    "firefox": "mdialeval.translate.firefox:Firefox",
+    "apertium": "mdialeval.translate.apertium:Apertium",
+    "transformers": "mdialeval.translate.transformers:TransformersTranslator",
+    "ctranslate2": "mdialeval.translate.ctranslate2:CTranslate2Translator",
+    "openai": "mdialeval.translate.openai:OpenAITranslator",
+    "given": "mdialeval.translate.given:Given",
+    "dummy": "mdialeval.translate.dummy:Dummy",
+}
+
+Pairs = frozenset[tuple[str, str]]
+"""Language pairs as canonical codes, (source, target)."""
 
 
 class Translator(Protocol):
-    """Translates sentences.  Same length, same order, no state between calls; batching, caching and retrying are outside.
+    """Translates sentences: same length, same order, no state between calls; batches, caches, retries are outside.
+
+    An engine may also have these, all optional:
+
+    - ``assets(**options)``, a classmethod: what it needs, as ``registry.Asset``, without loading anything;
+    - ``pairs(**options)``, a classmethod: the language pairs that it knows of (None = the model decides), cheaply;
+    - ``placeholders = True``: words such as ``XQ1X`` come through unchanged, so that masks can be protected;
+    - ``retry(texts, source, target)``: as ``translate``, but no n-gram may repeat (``Retrying``);
+    - ``translate_turns(ids, texts, source, target)``: for whole turns with their ids (``TurnTranslator``).
 
     Attributes:
         identity: engine, model and version: part of every cache key and signature.
@@ -24,4 +43,22 @@ class Translator(Protocol):
             BackendError: the engine failed; nothing is returned for the batch.
             ConfigError: the engine has no such pair of languages.
         """
+        ...
+
+
+@runtime_checkable
+class Retrying(Protocol):
+    """An engine that can translate again with repeated n-grams forbidden."""
+
+    def retry(self, texts: Sequence[str], source: str, target: str) -> list[str]:
+        """As ``Translator.translate``, without repeating any n-gram of three tokens."""
+        ...
+
+
+@runtime_checkable
+class TurnTranslator(Protocol):
+    """An engine that answers for whole turns, such as given translations; None where it has none."""
+
+    def translate_turns(self, ids: Sequence[str], texts: Sequence[str], source: str, target: str) -> list[str | None]:
+        """One translation a turn; ids are ``records.turn_id``."""
         ...

