@@ -131,3 +131,15 @@ def test_splits_that_cannot_be(groups: list[str], share: float) -> None:
 def test_both_parts_always_have_a_group() -> None:
     assert [len(part) for part in split_groups("ab", 0.01, seed=0)] == [1, 1]
     assert [len(part) for part in split_groups("ab", 0.99, seed=0)] == [1, 1]
+
+
+def test_real_data_dailydialogpp_and_zhao_share_contexts(shared_data: Path) -> None:
+    path = shared_data / "xdial" / "dailydialog-zhao.csv"
+    zhao = list(read(Source(reader="xdial", path=[path], options={"languages": ["en"]})))
+    path, positive = shared_data / "dailydialogpp" / "test.json", {"responses": ["positive"]}
+    plus = list(read(Source(reader="dailydialogpp", path=[path], options=positive)))
+    report = find_overlap(zhao, plus)
+    first = report.overlaps[0]
+    assert (first.kind, first.one, first.other) == ("exact", "dailydialog-zhao-0", "test-295-positive-0")
+    assert report.kinds["exact"] == 9  # one context with its nine responses
+    assert all(0.8 <= found.similarity <= 1 for found in report.overlaps)

@@ -108,7 +108,6 @@ class DialEvalML:
                 if not context or len(response) != 1:
                     raise DataError("a context and one response are needed", path, line, "model_response")
                 votes = {d: [row[k] for k in (f"{r}{n}" for n in range(1, 5)) if k in row] for d, r in RATERS.items()}
-                means = {dimension: labels.mean(dimension, cells, line) for dimension, cells in votes.items()}
-                ratings = {dimension: mean for dimension, mean in means.items() if mean is not None}
+                ratings = labels.means(votes, line)
                 group = groups.of(tuple(turn.text for turn in context))
                 yield Example(f"{path.stem}-{number}", language, context, response[0], ratings, group)

@@ -50,7 +50,6 @@ class Holistic:
                         raise DataError("a text is empty, and it is needed", path, line)
                     *context, response = (Turn(text.strip()) for text in texts)
                     dimension = "coherence" if context else "fluency"
-                    mean = labels.mean(dimension, cells[-RATERS:], line)
-                    ratings = {} if mean is None else {dimension: mean}
+                    ratings = labels.means({dimension: cells[-RATERS:]}, line)
                     group = groups.of(texts[0].strip())
                     yield Example(f"{path.stem}-{name}", language, tuple(context), response, ratings, group)

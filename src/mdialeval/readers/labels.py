@@ -71,6 +71,12 @@ class LabelCheck:
         usable = [value for value in (self.value(dimension, cell, line) for cell in raw) if value is not None]
         return sum(usable) / len(usable) if usable else None
 
+    def means(self, votes: Mapping[str, Any], line: int) -> dict[str, float]:
+        """Dimension -> mean of its votes (a list, or a single label), without those that have no usable vote."""
+        lists = {dimension: cells if isinstance(cells, list) else [cells] for dimension, cells in votes.items()}
+        means = {dimension: self.mean(dimension, cells, line) for dimension, cells in lists.items()}
+        return {dimension: mean for dimension, mean in means.items() if mean is not None}
+
     def __enter__(self) -> LabelCheck:
         return self
 
@@ -112,6 +118,16 @@ def as_number(value: Any) -> float | None:
     if isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value):
         return float(value)
     return None
+
+
+def dimension_of(name: str) -> str:
+    """What this project calls a dimension of another corpus: its name in lower case, joined by underscores.
+
+    >>> dimension_of("Maintains Context"), dimension_of("human (overall)"), dimension_of("Understandable")
+    ('maintains_context', 'human_overall', 'understandability')
+    """
+    plain = "_".join(re.findall(r"[a-z0-9]+", name.lower()))
+    return "understandability" if plain == "understandable" else plain
 
 
 def as_scales(scales: Mapping[str, Any]) -> dict[str, Scale]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 
 from mdialeval.records import Turn
 
@@ -13,6 +14,16 @@ _BREAK = re.compile(r"\s*(?:</s>\s*<s>|</s>|<s>|__eou__|__eot__)\s*")
 def has_markup(text: str) -> bool:
     """Whether a text holds speaker or turn markup."""
     return bool(_SPEAKER.search(text) or _BREAK.search(text))
+
+
+def labelled_turn(line: str, speakers: Collection[str]) -> Turn:
+    """A line such as ``User: Hi`` as a turn of that speaker; other text before a colon stays text.
+
+    >>> labelled_turn("User: Well: hi", ("User", "System")), labelled_turn("Note: hi", ("User", "System"))
+    (Turn(text='Well: hi', speaker='User'), Turn(text='Note: hi', speaker=None))
+    """
+    name, colon, said = line.strip().partition(":")
+    return Turn(said.strip(), name) if colon and name in speakers else Turn(line.strip())
 
 
 def marked_turns(text: str) -> tuple[Turn, ...]:

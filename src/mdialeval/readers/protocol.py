@@ -20,6 +20,14 @@ READERS: Mapping[str, str] = {
     "maia": "mdialeval.readers.maia:Maia",
     "dialevalml": "mdialeval.readers.dialevalml:DialEvalML",
     "holistic": "mdialeval.readers.holistic:Holistic",
+    "personachat": "mdialeval.readers.personachat:PersonaChat",
+    "xpersona": "mdialeval.readers.xpersona:XPersona",
+    "topicalchat": "mdialeval.readers.topicalchat:TopicalChat",
+    "dstc11": "mdialeval.readers.dstc11:Dstc11",
+    "fed": "mdialeval.readers.fed:Fed",
+    "usr": "mdialeval.readers.usr:Usr",
+    "grade": "mdialeval.readers.grade:Grade",
+    "conture": "mdialeval.readers.conture:ConTurE",
 }
 
 
