@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Mapping, Sequence
-from typing import Protocol
+from typing import Any, Protocol, cast, runtime_checkable
 
+from mdialeval.rank.lengths import Length
 from mdialeval.records import Translation
+from mdialeval.registry import create, resolve
 
-ESTIMATORS: Mapping[str, str] = {}
+ESTIMATORS: Mapping[str, str] = {
+    "embedded": "mdialeval.rank.embedded.estimator:Embedded",
+    "comet": "mdialeval.rank.comet:Comet",
+    "cosine": "mdialeval.rank.cosine:Cosine",
+    "chrf_back": "mdialeval.rank.back:BackTranslationChrf",
+    "given": "mdialeval.rank.given:Given",
+    "combined": "mdialeval.rank.combine:Combined",
+    "dummy": "mdialeval.rank.dummy:Dummy",
+}
 
 
 class QualityEstimator(Protocol):
@@ -24,3 +35,37 @@ class QualityEstimator(Protocol):
     def estimate(self, pairs: Sequence[Translation]) -> list[float]:
         """One score a pair; NaN where the pair cannot be estimated (never a made-up number)."""
         ...
+
+
+@runtime_checkable
+class MeasuresLength(Protocol):
+    """An estimator with a limited window."""
+
+    def lengths(self, pairs: Sequence[Translation]) -> list[Length]:
+        """Tokens that each pair needs, against the window; same length and order."""
+        ...
+
+
+def create_estimator(name: str, options: Mapping[str, Any] | None = None, **shared: Any) -> QualityEstimator:
+    """An estimator from its name and options.
+
+    Args:
+        name: an entry of ``ESTIMATORS`` or ``their.module:Class``.
+        options: the estimator's own options.
+        **shared: settings of the ``rank`` section (``on_long``, ``batch_size``, ``device``, ``offline``); an estimator
+            that has no such parameter does not get it, and its own options win.
+
+    Raises:
+        ConfigError: unknown name or option.
+        MissingExtraError: a package it needs is not installed.
+    """
+    taken = inspect.signature(resolve("estimator", ESTIMATORS, name)).parameters
+    merged = {key: value for key, value in shared.items() if key in taken} | dict(options or {})
+    return cast(QualityEstimator, create("estimator", ESTIMATORS, name, merged))
+
+
+def truncated(estimator: QualityEstimator, pairs: Sequence[Translation]) -> list[bool]:
+    """Whether the estimator's window is too short for each pair; False where it has no window."""
+    if not isinstance(estimator, MeasuresLength):
+        return [False] * len(pairs)
+    return [length.truncated for length in estimator.lengths(pairs)]

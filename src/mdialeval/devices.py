@@ -1,0 +1,34 @@
+"""Where a network runs.  torch is imported on use."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from mdialeval.errors import ConfigError
+
+if TYPE_CHECKING:
+    import torch
+
+log = logging.getLogger(__name__)
+
+
+def choose_device(name: str) -> torch.device:
+    """The device of a name; ``auto`` takes a GPU where there is one and says what it took.
+
+    Raises:
+        ConfigError: the device asked for is not there (never a silent fall-back to the slow one).
+    """
+    import torch
+
+    if name == "auto":
+        device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+        log.info("device: auto is %s", device)
+        return device
+    try:
+        device = torch.device(name)
+    except RuntimeError:
+        raise ConfigError(f"unknown device {name!r}: use auto, cpu, cuda or cuda:0") from None
+    if device.type == "cuda" and not torch.cuda.is_available():
+        raise ConfigError(f"device {name!r} was asked for, but torch finds no GPU here; use device: auto or cpu")
+    return device
