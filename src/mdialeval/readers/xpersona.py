@@ -44,13 +44,13 @@ class XPersona:
     def _language(self, path: Path) -> str:
         if self.language is not None:
             return canonical(self.language)
-        code = path.name.partition("_")[0].lower()
+        code, underscore, _ = path.name.lower().partition("_")
         try:
-            return canonical(_OWN_CODES.get(code, code))
+            if underscore and len(code) == 2:
+                return canonical(_OWN_CODES.get(code, code))
         except ConfigError:
-            raise DataError(
-                "the file name (Zh_...) does not tell the language: set the option language", path
-            ) from None
+            pass
+        raise DataError("the file name (Zh_...) does not tell the language: set the option language", path)
 
 
 def _is_pair(pair: object) -> bool:
