@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -26,3 +27,48 @@ def shared_data() -> Path:
     if not SHARED_DATA.exists():
         pytest.skip(f"real data not found at {SHARED_DATA}")
     return SHARED_DATA
+
+
+@pytest.fixture(scope="session")
+def make_encoder(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
+    """Makes a tiny random encoder folder: ``make_encoder("bert", seed=0)``, a character-level tokenizer inside."""
+
+    def make(kind: str = "bert", seed: int = 0) -> Path:
+        import torch
+        from tokenizers import Regex, Tokenizer, models, pre_tokenizers
+        from transformers import AutoConfig, AutoModel, PreTrainedTokenizerFast
+
+        characters = [chr(c) for c in (*range(33, 127), *range(0xC0, 0x180), *range(0x3040, 0x3100))]
+        vocabulary = {
+            t: i for i, t in enumerate(["<s>", "<pad>", "</s>", "<unk>", "▁", *characters, *"我用的你好吗是不"])
+        }
+        core = Tokenizer(models.WordLevel(vocabulary, unk_token="<unk>"))
+        core.pre_tokenizer = pre_tokenizers.Sequence(
+            [pre_tokenizers.Metaspace(), pre_tokenizers.Split(Regex("."), behavior="isolated")]
+        )
+        tokenizer = PreTrainedTokenizerFast(
+            tokenizer_object=core, cls_token="<s>", sep_token="</s>", pad_token="<pad>", unk_token="<unk>"
+        )
+        config = AutoConfig.for_model(
+            kind,
+            vocab_size=len(vocabulary),
+            hidden_size=32,
+            num_hidden_layers=2,
+            num_attention_heads=4,
+            intermediate_size=64,
+            max_position_embeddings=200,
+            pad_token_id=1,
+        )
+        torch.manual_seed(seed)
+        folder = tmp_path_factory.mktemp(f"encoder-{kind}-{seed}")
+        AutoModel.from_config(config).save_pretrained(folder)
+        tokenizer.save_pretrained(folder)
+        return folder
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def tiny_encoder(make_encoder: Callable[..., Path]) -> Path:
+    """A tiny random BERT."""
+    return make_encoder("bert")

@@ -32,12 +32,45 @@ class TrainConfig(Section):
         default_factory=list, description="more training data, as it is (already labelled or not)"
     )
     languages: list[LanguageCode] = Field(default_factory=list, description="train on these; all where empty")
-    encoder: str = Field("embedded", description="'embedded', a hub name or a local folder")
-    batch_size: int = Field(16, ge=1)
-    learning_rate: float = Field(5e-5, gt=0)
-    epochs: float = Field(1.0, gt=0)
     max_pairs: int | None = Field(None, ge=2, description="at most this many training pairs a dimension")
     dev_share: float = Field(0.1, gt=0, lt=0.5, description="share of the dialogue groups held out for selection")
+
+    encoder: str = Field("embedded", description="'embedded', a hub name or a local folder")
+    attention: Literal["auto", "shared", "joint", "separate"] = Field(
+        "auto", description="who sees whom in a pair; auto = shared where the encoder has absolute positions"
+    )
+    pooling: Literal["auto", "parts", "mean", "start", "response"] = Field(
+        "auto", description="token vectors to one; auto = parts with a context, response without"
+    )
+    layers: Literal["last", "mix"] = Field("last", description="the encoder's last layer, or a learned mixture")
+    hidden: int = Field(256, ge=0, description="width of the head's hidden layer; 0 = linear")
+    dropout: float = Field(0.1, ge=0, lt=1, description="in the head")
+    trainable_layers: int | None = Field(
+        None, ge=0, description="top layers that learn; all where empty; 0 = frozen encoder, encoded once"
+    )
+    train_embeddings: bool = Field(False, description="word embeddings learn too")
     max_tokens: int = Field(96, ge=8, description="length limit; oldest turns are dropped first, the response never")
+    max_turns: int | None = Field(None, ge=0, description="at most this many context turns, the newest")
+    speakers: Literal["none", "letters"] = "none"
+
+    loss: Literal["bce", "mse"] = Field("bce", description="bce = classification, mse = regression")
+    ranking: float = Field(0.0, ge=0, description="weight of the pairwise loss between responses to one context")
+    balance: bool = Field(True, description="weight the classes so that both count the same")
+    batch_size: int = Field(32, ge=1, description="pairs a step")
+    pack: int = Field(8, ge=1, description="at most this many responses to one context in a sequence")
+    accumulate: int = Field(1, ge=1, description="batches a step")
+    learning_rate: float = Field(5e-5, gt=0, description="of the encoder")
+    head_learning_rate: float = Field(1e-3, gt=0, description="of the head")
+    weight_decay: float = Field(0.01, ge=0)
+    warmup: float = Field(0.1, ge=0, lt=1, description="share of the steps in which the rate rises")
+    epochs: float = Field(1.0, gt=0)
+    checks: int = Field(4, ge=1, description="dev evaluations, evenly over the training")
+    patience: int = Field(3, ge=1, description="checks without a better dev figure before training stops")
+    clip: float = Field(1.0, gt=0, description="limit of the gradient's norm")
     precision: Literal["auto", "fp32", "bf16", "fp16"] = "auto"
     device: str = "auto"
+
+    @classmethod
+    def speed(cls) -> frozenset[str]:
+        """Only the device: the batch size is part of what is learned."""
+        return frozenset({"device"})

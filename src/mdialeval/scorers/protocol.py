@@ -7,7 +7,13 @@ from typing import Protocol
 
 from mdialeval.records import Example, Prediction
 
-SCORERS: Mapping[str, str] = {}
+SCORERS: Mapping[str, str] = {
+    "evaluator": "mdialeval.scorers.evaluator:EvaluatorScorer",
+    "cosine": "mdialeval.scorers.cosine:Cosine",
+    "length": "mdialeval.scorers.length:Length",
+    "given": "mdialeval.scorers.given:Given",
+    "dummy": "mdialeval.scorers.dummy:Dummy",
+}
 
 
 class Scorer(Protocol):

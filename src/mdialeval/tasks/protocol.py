@@ -7,7 +7,10 @@ from typing import Protocol
 
 from mdialeval.records import Dialogue, Example, TrainingPair
 
-TASKS: Mapping[str, str] = {}
+TASKS: Mapping[str, str] = {
+    "sensibleness": "mdialeval.tasks.sensibleness:Sensibleness",
+    "understandability": "mdialeval.tasks.understandability:Understandability",
+}
 
 
 class Task(Protocol):

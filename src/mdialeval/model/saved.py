@@ -1,0 +1,137 @@
+"""Evaluators on disk: a folder with the trained weights, the tokenizer, and how inputs are written.
+
+Only weights that training changed are stored; the untouched ones (with frozen embeddings, four fifths of the embedded
+encoder) stay in the base encoder, which is named together with a hash of its weights and checked on loading.
+``export`` writes the whole encoder as an ordinary Hugging Face checkpoint instead, so that the folder stands alone.
+
+    evaluator.json          dimension, markup, limits, architecture, base encoder, how it was trained
+    evaluator.safetensors   changed weights and head
+    tokenizer files         as Hugging Face writes them
+    config.json, model.safetensors   the encoder, in exported folders only
+    README.md               the model card
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save
+
+from mdialeval import assets
+from mdialeval.errors import BackendError, DataError
+from mdialeval.files import replace_atomically, write_json
+from mdialeval.model.encoder import load_base, weights_hash
+from mdialeval.model.markup import Markup
+from mdialeval.model.network import Architecture, EvaluatorNetwork, changed_state
+
+SETTINGS, WEIGHTS, FORMAT = "evaluator.json", "evaluator.safetensors", 1
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What ``evaluator.json`` holds.
+
+    Attributes:
+        encoder: the base encoder as the configuration names it; ``.`` = inside the folder (exported).
+        encoder_hash: ``weights_hash`` of the base encoder.
+        training: data, figures and settings of the training, for the model card.
+    """
+
+    dimension: str
+    encoder: str
+    encoder_hash: str
+    architecture: Architecture = field(default_factory=Architecture)
+    markup: Markup = field(default_factory=Markup)
+    training: Mapping[str, Any] = field(default_factory=dict)
+
+
+def save_folder(
+    folder: Path, network: EvaluatorNetwork, tokenizer: Any, settings: Settings, trained: set[str], card: str
+) -> None:
+    """Write an evaluator; ``evaluator.json`` comes last, so a folder that has it is whole."""
+    folder.mkdir(parents=True, exist_ok=True)
+    payload = save(changed_state(network, trained))
+    replace_atomically(folder / WEIGHTS, lambda stream: _put(stream, payload))
+    tokenizer.save_pretrained(folder)
+    replace_atomically(folder / "README.md", lambda stream: _put(stream, card.encode()))
+    write_json(folder / SETTINGS, {"format": FORMAT, **dataclasses.asdict(settings)})
+
+
+def read_settings(folder: str | Path) -> Settings:
+    """The settings of a saved evaluator.
+
+    Raises:
+        DataError: the folder holds no evaluator, or one of another format.
+    """
+    path = Path(folder) / SETTINGS
+    try:
+        values = json.loads(path.read_text(encoding="utf-8"))
+    except (FileNotFoundError, NotADirectoryError):
+        raise DataError(f"no evaluator here ({SETTINGS} is missing); `mdialeval train` makes one", folder) from None
+    except json.JSONDecodeError as error:
+        raise DataError(f"not JSON ({error.msg}); train again", path, error.lineno) from None
+    if values.pop("format", None) != FORMAT:
+        raise DataError(f"written by another version of mdialeval (format {FORMAT} is read here); train again", path)
+    try:
+        values["architecture"] = Architecture(**values["architecture"])
+        values["markup"] = Markup(**values["markup"])
+        return Settings(**values)
+    except (KeyError, TypeError) as error:
+        raise DataError(f"settings are incomplete or unknown ({error}); train again", path) from None
+
+
+def load_folder(folder: str | Path, encoder: str | None = None) -> tuple[EvaluatorNetwork, Any, Settings]:
+    """The network, tokenizer and settings of a saved evaluator.
+
+    Args:
+        folder: written by ``save_folder`` or ``export``.
+        encoder: another place of the same base encoder, such as a moved folder.
+
+    Raises:
+        DataError: the folder is not whole.
+        BackendError: the base encoder is missing or is another one.
+    """
+    folder = Path(folder)
+    settings = read_settings(folder)
+    inside = settings.encoder == "."
+    where = str(folder) if inside else str(assets.resolve_encoder(encoder or settings.encoder))
+    base, tokenizer = load_base(where)
+    if not inside and (found := weights_hash(base)) != settings.encoder_hash:
+        raise BackendError(
+            f"evaluator {folder}",
+            f"it was trained on the encoder {settings.encoder!r} with weights {settings.encoder_hash}, "
+            f"but {where} holds weights {found}",
+            hint="pass the right folder as encoder=, or train again",
+        )
+    network = EvaluatorNetwork(base, settings.architecture)
+    try:
+        state = load_file(folder / WEIGHTS)
+    except (FileNotFoundError, SafetensorError) as error:
+        raise DataError(f"the weights cannot be read ({error}); train again", folder / WEIGHTS) from None
+    wrong = sorted(set(state) - set(network.state_dict()))
+    wrong += [k for k, v in state.items() if k not in wrong and v.shape != network.state_dict()[k].shape]
+    lacking = [k for k in network.state_dict() if not k.startswith("encoder.base.") and k not in state]
+    if wrong or lacking:
+        raise DataError(f"the weights do not fit the encoder ({(wrong + lacking)[0]} differs)", folder / WEIGHTS)
+    network.load_state_dict(state, strict=False)
+    return network.eval(), tokenizer, settings
+
+
+def export(folder: str | Path, target: str | Path) -> None:
+    """Write a saved evaluator as a folder that stands alone, its encoder an ordinary Hugging Face checkpoint."""
+    network, tokenizer, settings = load_folder(folder)
+    target = Path(target)
+    network.encoder.base.save_pretrained(target)
+    card = (Path(folder) / "README.md").read_text(encoding="utf-8")
+    alone = dataclasses.replace(settings, encoder=".")
+    save_folder(target, network, tokenizer, alone, trained=set(), card=card)
+
+
+def _put(stream: Any, payload: bytes) -> None:
+    stream.write(payload)

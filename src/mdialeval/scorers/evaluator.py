@@ -1,0 +1,73 @@
+"""Trained evaluators as one scorer: one prediction an example and evaluator."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from mdialeval.assets import encoder_assets
+from mdialeval.errors import ConfigError, DataError
+from mdialeval.model.evaluator import Evaluator
+from mdialeval.model.precision import Precision
+from mdialeval.model.saved import read_settings
+from mdialeval.records import Example, Prediction
+from mdialeval.registry import Asset
+
+
+class EvaluatorScorer:
+    """Scores with one or several evaluator folders, each for its own dimension.
+
+    Args:
+        folder: of ``train``, or several.
+        encoder: where the base encoder lies, if not where it was at training.
+        batch_size, device, precision: see ``model.evaluator.Evaluator``.
+
+    Raises:
+        ConfigError: two folders measure the same dimension.
+        DataError: a folder holds no evaluator.
+    """
+
+    name = "evaluator"
+
+    def __init__(
+        self,
+        folder: str | Path | Sequence[str | Path],
+        encoder: str | None = None,
+        batch_size: int = 32,
+        device: str = "auto",
+        precision: Precision = "auto",
+    ) -> None:
+        folders = [folder] if isinstance(folder, (str, Path)) else list(folder)
+        if not folders:
+            raise ConfigError("scorer 'evaluator': folder is empty: name at least one folder that `train` made")
+        dimensions = [read_settings(f).dimension for f in folders]
+        if doubled := {d for d in dimensions if dimensions.count(d) > 1}:
+            raise ConfigError(
+                f"scorer 'evaluator': two folders measure {', '.join(sorted(doubled))}: use one scorer entry for each"
+            )
+        self._evaluators = [
+            Evaluator.from_pretrained(f, encoder, device=device, precision=precision, batch_size=batch_size)
+            for f in folders
+        ]
+        self.dimensions = tuple(dimensions)
+        self.signature = " ".join(evaluator.signature for evaluator in self._evaluators)
+
+    @staticmethod
+    def assets(folder: str | Path | Sequence[str | Path] = (), encoder: str | None = None, **_: Any) -> list[Asset]:
+        """The folders and their base encoders."""
+        found: list[Asset] = []
+        for each in [folder] if isinstance(folder, (str, Path)) else folder:
+            try:
+                base = encoder or read_settings(each).encoder
+            except DataError as error:
+                found.append(Asset(f"evaluator {each}", "model", False, str(each), str(error)))
+                continue
+            found.append(Asset(f"evaluator {each}", "model", True, str(each)))
+            found += encoder_assets(base) if base != "." else []
+        return found
+
+    def score(self, examples: Sequence[Example]) -> list[Prediction]:
+        """Predictions, example by example."""
+        by_evaluator = [evaluator.predict(examples, self.name) for evaluator in self._evaluators]
+        return [prediction for row in zip(*by_evaluator, strict=True) for prediction in row]

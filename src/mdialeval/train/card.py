@@ -1,0 +1,40 @@
+"""The model card beside every evaluator."""
+
+from __future__ import annotations
+
+from mdialeval.model.saved import Settings
+
+
+def model_card(settings: Settings) -> str:
+    """A README in Markdown: what the evaluator measures, what it learned from, how good it is, and its licence."""
+    notes, architecture, markup = settings.training, settings.architecture, settings.markup
+    dev = notes.get("dev", {})
+    scale = "in [0, 1]" if architecture.loss == "bce" else "about [0, 1], not clipped"
+    counted = {key: ", ".join(f"{k} {v}" for k, v in notes.get(key, {}).items()) for key in ("languages", "kinds")}
+    figure = "undefined" if dev.get("value") is None else f"{dev['value']:.3f}"
+    lines = [
+        f"# Evaluator of {settings.dimension}",
+        "",
+        f"Scores a response {'in its context ' if architecture.pooling != 'response' else ''}for "
+        f"{settings.dimension}; higher is better, {scale}. Made with mdialeval.",
+        "",
+        "| | |",
+        "|---|---|",
+        f"| base encoder | {settings.encoder} (weights {settings.encoder_hash}) |",
+        f"| architecture | attention {architecture.attention}, pooling {architecture.pooling}, "
+        f"layers {architecture.layers}, hidden {architecture.hidden}, loss {architecture.loss} |",
+        f"| input limit | {markup.max_tokens} tokens; oldest turns are dropped first, the response never |",
+        f"| data | {notes.get('data') or 'not stated'} |",
+        f"| licence of the data | {notes.get('licence') or 'not stated'} |",
+        f"| training pairs | {notes.get('n_train')} ({counted['languages']}) |",
+        f"| kinds | {counted['kinds']} |",
+        f"| cut | {notes.get('n_truncated')} pairs cut inside, {notes.get('n_turns_dropped')} context turns dropped |",
+        f"| dev pairs (other dialogues) | {notes.get('n_dev')} |",
+        f"| dev {dev.get('statistic')} | {figure} |",
+        f"| dev loss | {dev.get('loss', float('nan')):.4f} (mean predictor {dev.get('mean_loss', float('nan')):.4f}) |",
+        f"| seed | {notes.get('seed')} |",
+        "",
+        "The dev figures tell constructed negatives from true responses; they are not agreement with people.",
+    ]
+    lines += [f"Note: {warning}." for warning in notes.get("warnings", [])]
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,197 @@
+"""From training pairs to an evaluator folder: ``train_evaluator``."""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from accelerate import Accelerator
+
+from mdialeval import assets
+from mdialeval.config.train import TrainConfig
+from mdialeval.devices import choose_device
+from mdialeval.model.encoder import load_base, packs, weights_hash
+from mdialeval.model.markup import Markup, encode_pairs
+from mdialeval.model.network import Architecture, EvaluatorNetwork
+from mdialeval.model.precision import choose_dtype
+from mdialeval.model.saved import Settings, save_folder
+from mdialeval.records import TrainingPair
+from mdialeval.signature import fingerprint
+from mdialeval.tasks.draws import draw
+from mdialeval.train.card import model_card
+from mdialeval.train.loop import Data, Loop
+from mdialeval.train.plan import Split, check_labels, limit_pairs, split_by_group
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class TrainSummary:
+    """What a training yielded.
+
+    Attributes:
+        dev: figures of the best check (see ``dev.DevFigures``), with its step.
+        history: figures of all checks.
+        n_truncated: training pairs that had to be cut inside a turn.
+        n_turns_dropped: context turns that did not fit, over all training pairs.
+        seconds, pairs_per_second: of the loop; not part of the result.
+        warnings: what a reader of the scores should know.
+    """
+
+    folder: Path
+    dimension: str
+    n_train: int
+    n_dev: int
+    steps: int
+    dev: dict[str, Any]
+    history: tuple[dict[str, Any], ...]
+    n_truncated: int
+    n_turns_dropped: int
+    seconds: float
+    pairs_per_second: float
+    warnings: tuple[str, ...]
+
+
+def train_evaluator(
+    pairs: Sequence[TrainingPair],
+    dimension: str,
+    config: TrainConfig,
+    folder: Path,
+    seed: int,
+    *,
+    data_note: str = "",
+    licence: str = "",
+    on_step: Callable[[int], None] | None = None,
+) -> TrainSummary:
+    """Train one evaluator and write its folder; an unfinished training in the folder is continued.
+
+    Under ``accelerate launch`` every process calls this with the same arguments.
+
+    Args:
+        pairs: what it learns from; a part is held out by dialogue group, across languages.
+        dimension: what it will measure.
+        config: the recipe.
+        folder: where the evaluator goes.
+        seed: of split, order, dropout and head.
+        data_note: where the pairs come from, for the model card.
+        licence: of the data, for the model card.
+        on_step: called after every step with the number of steps done.
+
+    Raises:
+        DataError: one class only, labels outside [0, 1], doubled ids, too few dialogue groups.
+        BackendError: the encoder cannot be loaded, the loss is not finite, or the predictions collapsed.
+        ResumeError: the folder holds an unfinished training with another recipe.
+    """
+    chosen = limit_pairs(pairs, config.max_pairs, seed)
+    check_labels(chosen, "training")
+    split = split_by_group(chosen, config.dev_share, seed)
+    device = choose_device(config.device)
+    base, tokenizer = load_base(str(assets.resolve_encoder(config.encoder)))
+    base_hash = weights_hash(base)
+    architecture = choose_architecture(config, base, has_context=any(p.context for p in split.train))
+    markup = Markup(config.max_tokens, config.max_turns, config.speakers)
+    recipe = _recipe(config, architecture, base_hash, split, seed)
+
+    torch.manual_seed(draw(seed, "head").getrandbits(62))
+    network = EvaluatorNetwork(base, architecture)
+    network.encoder.freeze(config.trainable_layers, config.train_embeddings)
+    dtype = choose_dtype(config.precision, device, base.config.model_type)
+    mixed = {torch.float32: "no", torch.bfloat16: "bf16", torch.float16: "fp16"}[dtype]
+    accelerator = Accelerator(cpu=device.type == "cpu", mixed_precision=mixed)
+
+    train, dev = (_data(part, tokenizer, markup, config) for part in split)
+    loop = Loop(accelerator, network, tokenizer, config, seed, folder, recipe)
+    started = time.monotonic()
+    progress = loop.run(train, dev, on_step)
+    seconds = time.monotonic() - started
+    summary = TrainSummary(
+        folder,
+        dimension,
+        len(split.train),
+        len(split.dev),
+        progress.step,
+        progress.history[progress.best or 0],
+        tuple(progress.history),
+        sum(row.truncated for row in train.rows),
+        sum(row.n_turns_dropped for row in train.rows),
+        seconds,
+        len(split.train) * min(config.epochs, 1e9) / max(seconds, 1e-9),
+        tuple(_warnings(progress.history[progress.best or 0])),
+    )
+    if accelerator.is_main_process:
+        training = _training_notes(summary, split, config, seed, data_note, licence)
+        settings = Settings(dimension, config.encoder, base_hash, architecture, markup, training)
+        save_folder(folder, network, tokenizer, settings, loop.trained, model_card(settings))
+        loop.clear()
+    accelerator.wait_for_everyone()
+    for warning in summary.warnings:
+        log.warning("%s: %s", dimension, warning)
+    return summary
+
+
+def choose_architecture(config: TrainConfig, base: Any, has_context: bool) -> Architecture:
+    """The architecture of a recipe, its ``auto`` settings decided by the encoder and the data."""
+    attention = config.attention
+    if attention == "auto":
+        attention = "shared" if packs(base) else "joint"
+    pooling = config.pooling
+    if pooling == "auto":
+        pooling = "parts" if has_context else "response"
+    return Architecture(attention, pooling, config.layers, config.hidden, config.dropout, config.loss)
+
+
+def _data(pairs: Sequence[TrainingPair], tokenizer: Any, markup: Markup, config: TrainConfig) -> Data:
+    rows = encode_pairs(tokenizer, pairs, markup)
+    return Data(rows, [p.id for p in pairs], [p.label for p in pairs], config.balance)
+
+
+def _recipe(config: TrainConfig, architecture: Architecture, base_hash: str, split: Split, seed: int) -> dict[str, Any]:
+    """All that the trained weights depend on."""
+    data = [[[p.id, p.language, p.label, *(t.text for t in (*p.context, p.response))] for p in part] for part in split]
+    return {
+        "config": config.content("dimensions", "data", "encoder"),
+        "architecture": dataclasses.asdict(architecture),
+        "encoder": base_hash,
+        "pairs": fingerprint(data),
+        "seed": seed,
+    }
+
+
+def _warnings(best: dict[str, Any]) -> list[str]:
+    found = []
+    if best["loss"] >= best["mean_loss"]:
+        found.append(
+            f"the dev loss ({best['loss']:.4f}) is no better than always predicting the mean ({best['mean_loss']:.4f})"
+        )
+    if best["value"] is None:
+        found.append(f"the dev {best['statistic']} is undefined: {best['reason']}")
+    if best["spread"] < 0.01:
+        found.append(f"the scores hardly differ (spread {best['spread']:.2g})")
+    return found
+
+
+def _training_notes(
+    summary: TrainSummary, split: Split, config: TrainConfig, seed: int, data_note: str, licence: str
+) -> dict[str, Any]:
+    """What the saved settings and the model card say about the training; nothing here depends on the clock."""
+    return {
+        "data": data_note,
+        "licence": licence,
+        "n_train": summary.n_train,
+        "n_dev": summary.n_dev,
+        "languages": dict(sorted(Counter(p.language for p in split.train).items())),
+        "kinds": dict(sorted(Counter(p.kind for p in split.train).items())),
+        "n_truncated": summary.n_truncated,
+        "n_turns_dropped": summary.n_turns_dropped,
+        "dev": summary.dev,
+        "warnings": list(summary.warnings),
+        "seed": seed,
+        "config": config.content("dimensions", "data"),
+    }
