@@ -1,14 +1,15 @@
 """The verbs as functions: what the command line calls and a notebook uses.
 
-Every function takes a configuration (a ``RunConfig``, a YAML path or a mapping), runs the stages before it where they are
-not finished yet, and returns finished stages, whose rows ``rows`` streams as records.
+Every function takes a configuration (a ``RunConfig``, a YAML path or a mapping), runs the stages before it where they
+are not finished yet, and returns finished stages, whose rows ``rows`` streams as records.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import functools
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar, cast
 
 from mdialeval import records
 from mdialeval.config import RunConfig, load, parse
@@ -17,6 +18,8 @@ from mdialeval.pipeline import Progress
 from mdialeval.store import Run, Stage
 
 Config = RunConfig | str | Path | Mapping[str, Any]
+
+Made = TypeVar("Made")
 
 RECORD_OF: Mapping[str, type] = {
     "translate": records.Translation,
@@ -38,18 +41,8 @@ class Outcome(NamedTuple):
 
 def translate(config: Config, *, quiet: bool = True) -> Outcome:
     """Machine-translate the corpus into every target language, turn by turn, with flags."""
-    from mdialeval.verbs.translate import translate as verb
-
     line = _Line(config, quiet)
-    return line.outcome(verb(line.config, line.run, line.corpus(), line.progress))
-
-
-def parse_graphs(config: Config, *, quiet: bool = True) -> Outcome:
-    """Parse the English turns of the corpus into semantic graphs."""
-    from mdialeval.verbs.parse import parse_graphs as verb
-
-    line = _Line(config, quiet)
-    return line.outcome(verb(line.config, line.run, line.corpus(), line.progress))
+    return line.outcome(line.translated())
 
 
 def rank(config: Config, *, quiet: bool = True) -> Outcome:
@@ -86,7 +79,11 @@ def report(config: Config, *, quiet: bool = True) -> Outcome:
     line = _Line(config, quiet)
     scored = line.scored()
     agreements = verb(line.config, line.run, scored)
-    path = write(line.config, line.run, line.corpus_or_none(), line.ranked_or_none(), line.evaluators(), scored, agreements)
+    ranked = line.ranked_or_none()
+    translated = line.translated() if ranked else None
+    path = write(
+        line.config, line.run, line.corpus_or_none(), translated, ranked, line.evaluators(), scored, agreements
+    )
     return line.outcome(agreements, report=path)
 
 
@@ -118,6 +115,41 @@ def export(outcome: Outcome, path: Path) -> int:
     return write_records(path, (row for stage in stages for row in rows(stage)), RECORD_OF[stages[0].verb])
 
 
+def check(config: Config) -> list[Any]:
+    """What a configuration needs and whether it is there (``verbs.check.Need``); loads nothing."""
+    from mdialeval.verbs.check import check as verb
+
+    return verb(read_config(config))
+
+
+def catalogue(kind: str | None = None) -> dict[str, list[tuple[str, str]]]:
+    """The names that a configuration can use, by kind, with a line about each."""
+    from mdialeval.verbs.catalogue import catalogue as verb
+
+    return verb(kind)
+
+
+def show(path: str | Path, rows: int = 5) -> list[str]:
+    """Lines about a run folder, a stage folder or a Parquet file."""
+    from mdialeval.verbs.show import show as verb
+
+    return verb(Path(path), rows)
+
+
+def describe(outcome: Outcome) -> list[str]:
+    """Lines for people: what each stage counted, where it lies, and the report."""
+    lines = []
+    for stage in outcome.stages:
+        summary = stage.summary()
+        plain = [f"{k} {v:,}" if isinstance(v, int) else f"{k} {v}" for k, v in summary.items() if _is_short(v)]
+        lines += [f"{stage.verb}: {', '.join(plain)}", f"  {stage.folder}"]
+    return lines + ([f"report: {outcome.report}"] if outcome.report else [])
+
+
+def _is_short(value: Any) -> bool:
+    return isinstance(value, (int, float)) or (isinstance(value, str) and len(value) < 40)
+
+
 def read_config(config: Config) -> RunConfig:
     """The validated configuration behind any of its forms."""
     if isinstance(config, RunConfig):
@@ -139,19 +171,20 @@ class _Line:
     def corpus(self) -> Stage:
         from mdialeval.verbs.read import corpus_stage
 
-        return self._once("corpus", lambda: corpus_stage(self.config, self.run))
+        return self._once("corpus", functools.partial(corpus_stage, self.config, self.run))
 
     def corpus_or_none(self) -> Stage | None:
         return self.corpus() if self.config.corpus is not None else None
 
+    def translated(self) -> Stage:
+        from mdialeval.verbs.translate import translate as verb
+
+        return self._once("translated", functools.partial(verb, self.config, self.run, self.corpus(), self.progress))
+
     def ranked(self) -> Stage:
         from mdialeval.verbs.rank import rank as verb
-        from mdialeval.verbs.translate import translate as before
 
-        def make() -> Stage:
-            translated = before(self.config, self.run, self.corpus(), self.progress)
-            return verb(self.config, self.run, self.corpus(), translated, self.progress)
-
+        make = functools.partial(verb, self.config, self.run, self.corpus(), self.translated(), self.progress)
         return self._once("ranked", make)
 
     def ranked_or_none(self) -> Stage | None:
@@ -162,20 +195,19 @@ class _Line:
 
         if self.config.corpus is None and not self.config.train.data:
             return {}
-        return self._once(
-            "evaluators",
-            lambda: verb(self.config, self.run, self.corpus_or_none(), self.ranked_or_none(), self.progress),
-        )
+        inputs = (self.config, self.run, self.corpus_or_none(), self.ranked_or_none(), self.progress)
+        return self._once("evaluators", functools.partial(verb, *inputs))
 
     def scored(self) -> list[Any]:
         from mdialeval.verbs.score import score as verb
 
-        return self._once("scored", lambda: verb(self.config, self.run, self.evaluators(), self.progress))
+        inputs = (self.config, self.run, self.evaluators(), self.progress)
+        return self._once("scored", functools.partial(verb, *inputs))
 
     def outcome(self, *stages: Stage, report: Path | None = None) -> Outcome:
         return Outcome(self.run.folder, stages, report)
 
-    def _once(self, name: str, make: Any) -> Any:
+    def _once(self, name: str, make: Callable[[], Made]) -> Made:
         if name not in self._made:
             self._made[name] = make()
-        return self._made[name]
+        return cast(Made, self._made[name])

@@ -6,13 +6,13 @@ import logging
 import os
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from mdialeval import __version__, api
 from mdialeval.config import RunConfig, load, parse
-from mdialeval.errors import MdialevalError
+from mdialeval.errors import MdialevalError, MissingExtraError
 
 app = typer.Typer(
     name="mdialeval",
@@ -26,7 +26,8 @@ app = typer.Typer(
 
 Config = Annotated[Path | None, typer.Argument(help="YAML file, such as configs/quickstart.yaml", show_default=False)]
 Set = Annotated[
-    list[str] | None, typer.Option("--set", "-s", help="override one setting, such as train.epochs=2", metavar="KEY=VALUE")
+    list[str] | None,
+    typer.Option("--set", "-s", help="override one setting, such as train.epochs=2", metavar="KEY=VALUE"),
 ]
 Output = Annotated[
     Path | None, typer.Option("--output", "-o", help="also write the rows to this .jsonl, .csv, .tsv or .parquet file")
@@ -60,20 +61,71 @@ def _config(path: Path | None, overrides: list[str] | None) -> RunConfig:
 
 
 def _verb(name: str, example: str) -> None:
-    """Register one verb that takes a configuration and prints its summary."""
+    """Register one verb that takes a configuration and prints what its stages counted."""
+    function = getattr(api, name)
 
     def command(config: Config = None, set_: Set = None, output: Output = None, quiet: Quiet = False) -> None:
-        result = getattr(api, name)(_config(config, set_), quiet=quiet)
-        _show(result, output)
+        outcome = function(_config(config, set_), quiet=quiet)
+        for line in api.describe(outcome):
+            typer.echo(line)
+        if output is not None:
+            typer.echo(f"{output}: {api.export(outcome, output):,} rows")
 
-    verb = getattr(api, name)
-    command.__doc__ = f"{(verb.__doc__ or '').partition(chr(10))[0]}\n\nExample: {example}"
-    app.command(name)(command)
+    about = (function.__doc__ or "").partition("\n")[0]
+    app.command(name, help=f"{about}\n\nExample: {example}")(command)
 
 
-def _show(result: Any, output: Path | None) -> None:
-    for line in api.describe(result):
+_verb("translate", "mdialeval translate configs/quickstart.yaml --output translations.jsonl")
+_verb("rank", "mdialeval rank configs/quickstart.yaml --set rank.k=20 --output kept.csv")
+_verb("train", "mdialeval train configs/quickstart.yaml --set train.epochs=2")
+_verb("score", "mdialeval score configs/quickstart.yaml --output predictions.csv")
+_verb("correlate", "mdialeval correlate configs/quickstart.yaml --output agreement.csv")
+_verb("report", "mdialeval report configs/quickstart.yaml")
+_verb("run", "mdialeval run configs/quickstart.yaml")
+
+
+@app.command()
+def check(config: Config = None, set_: Set = None) -> None:
+    """Validate a configuration and list every asset that it needs and whether it is there; loads nothing.
+
+    Example: mdialeval check configs/quickstart.yaml
+    """
+    needs = api.check(_config(config, set_))
+    for need in needs:
+        asset = need.asset
+        mark = "ok     " if asset.present else "MISSING"
+        licence = f"  [{asset.licence}]" if asset.licence else ""
+        typer.echo(f"{mark} {need.verb:<10} {asset.kind:<8} {asset.name}  {asset.where}{licence}")
+        if not asset.present and asset.fix:
+            typer.echo(f"        -> {asset.fix}")
+    missing = sum(not need.asset.present for need in needs)
+    typer.echo(f"{len(needs) - missing} of {len(needs)} assets are there")
+    if missing:
+        raise typer.Exit(MissingExtraError.exit_code)
+
+
+@app.command("list")
+def list_(
+    kind: Annotated[str | None, typer.Argument(help="readers, engines, estimators, tasks, scorers ...")] = None,
+) -> None:
+    """List the names that a configuration can use.
+
+    Example: mdialeval list engines
+    """
+    for name, entries in api.catalogue(kind).items():
+        typer.echo(name)
+        for entry, about in entries:
+            typer.echo(f"  {entry:<20} {about}")
+
+
+@app.command()
+def show(
+    path: Annotated[Path, typer.Argument(help="a run folder, a stage folder or a Parquet file")],
+    rows: Annotated[int, typer.Option(help="rows of a table to show")] = 5,
+) -> None:
+    """Show what lies in a run folder, a stage folder or a table.
+
+    Example: mdialeval show runs/quickstart
+    """
+    for line in api.show(path, rows):
         typer.echo(line)
-    if output is not None:
-        rows = api.export(result, output)
-        typer.echo(f"{output}: {rows:,} rows")

@@ -34,7 +34,10 @@ class Translator(Protocol):
         identity: engine, model and version: part of every cache key and signature.
     """
 
-    identity: str
+    @property
+    def identity(self) -> str:
+        """Engine, model and version."""
+        ...
 
     def translate(self, texts: Sequence[str], source: str, target: str) -> list[str]:
         """Translate sentences between two languages given as canonical codes.

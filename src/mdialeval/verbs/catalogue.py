@@ -32,7 +32,7 @@ def catalogue(kind: str | None = None) -> dict[str, list[tuple[str, str]]]:
         ConfigError: unknown kind.
     """
     tables = {name: [(entry, _about(target)) for entry, target in table.items()] for name, table in KINDS.items()}
-    tables["flags"] = [(name, f"{flag.action}: {flag.about}") for name, flag in FLAGS.items()]
+    tables["flags"] = [(name, f"{flag.policy}: {flag.rule}") for name, flag in FLAGS.items()]
     if kind is None:
         return tables
     if kind not in tables:

@@ -13,8 +13,7 @@ from mdialeval.readers.protocol import READERS
 from mdialeval.registry import Asset, assets, resolve
 from mdialeval.scorers.protocol import SCORERS
 from mdialeval.tasks.protocol import TASKS
-from mdialeval.translate.protocol import TRANSLATORS
-from mdialeval.translate.route import parse_route
+from mdialeval.translate.route import route_assets
 
 
 class Need(NamedTuple):
@@ -39,10 +38,9 @@ def check(config: RunConfig) -> list[Need]:
 def _needs(config: RunConfig) -> Iterator[Need]:
     if config.corpus is not None:
         yield from _source("read", config.corpus)
-    for route in config.translate.routes.values():
-        for step in parse_route(route):
-            options = config.translate.options.get(step.engine, {})
-            yield from (Need("translate", a) for a in assets("translation engine", TRANSLATORS, step.engine, options))
+    section = config.translate
+    for target, route in section.routes.items():
+        yield from (Need("translate", a) for a in route_assets(route, section.source, target, section.options))
     if config.translate.routes:
         rank = config.rank
         yield from (Need("rank", a) for a in assets("quality estimator", ESTIMATORS, rank.estimator, rank.options))
@@ -62,4 +60,6 @@ def _source(verb: str, source: Source) -> Iterator[Need]:
     resolve("reader", READERS, source.reader)
     for path in source.path:
         there = path.exists() or source.reader == "huggingface"
-        yield Need(verb, Asset(path.name, "file", there, str(path), "" if there else "put the file there or change the path"))
+        yield Need(
+            verb, Asset(path.name, "file", there, str(path), "" if there else "put the file there or change the path")
+        )

@@ -12,17 +12,15 @@ import json
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
 
 from mdialeval.config.rank import RankConfig
 from mdialeval.config.run import RunConfig
 from mdialeval.pipeline import Progress, Shard, is_main_rank, run_shards
 from mdialeval.rank.columns import ColumnsBuilder
 from mdialeval.rank.funnel import Funnel, FunnelStep, Sample, funnels, sample_rows
-from mdialeval.rank.protocol import ESTIMATORS, QualityEstimator
+from mdialeval.rank.protocol import QualityEstimator, create_estimator, truncated
 from mdialeval.rank.select import Selection, select
 from mdialeval.records import QualityScore, RankedTranslation, Translation
-from mdialeval.registry import accepted, create, resolve
 from mdialeval.store import Run, Stage
 from mdialeval.tables import read_parquet
 from mdialeval.translate.checks import policies
@@ -40,7 +38,7 @@ def rank(config: RunConfig, run: Run, corpus: Stage, translated: Stage, progress
         DataError: a row is too long and ``rank.on_long`` is ``error``.
     """
     section = config.rank
-    leave_out = tuple(sorted(name for name, policy in policies(config.translate.on_flag).items() if policy != "keep"))
+    leave_out = _left_out(config)
     estimator = _estimator(_estimator_key(section))
     settings = {**section.content("options"), "estimator": estimator.identity, "leave_out": list(leave_out)}
     stage = run.stage("rank", VERSION, settings, {"translations": translated.fingerprint})
@@ -118,7 +116,9 @@ class _Rows:
         count = len(self.corpus.shards())
         for place, language in enumerate(self.languages):
             for index in range(count):
-                scores = (s for s in read_parquet(self.stage.shard(index, SCORES), QualityScore) if s.language == language)
+                scores = (
+                    s for s in read_parquet(self.stage.shard(index, SCORES), QualityScore) if s.language == language
+                )
                 yield from zip(self.translations(place * count + index), scores, strict=True)
 
 
@@ -127,23 +127,26 @@ def _selection(rows: _Rows, section: RankConfig, leave_out: tuple[str, ...], hig
     for translation, score in rows.scored():
         value = math.nan if score.score is None else score.score
         builder.add(translation, value, truncated=score.truncated)
-    return select(
-        builder.build(), section.k, key=section.key, context_turns=section.context_turns, ties=section.ties
-    )
+    return select(builder.build(), section.k, key=section.key, context_turns=section.context_turns, ties=section.ties)
+
+
+def _left_out(config: RunConfig) -> tuple[str, ...]:
+    """The flags whose rows are not ranked: as configured, or all whose policy is not to keep them."""
+    if config.rank.leave_out is not None:
+        return tuple(sorted(config.rank.leave_out))
+    return tuple(sorted(name for name, policy in policies(config.translate.on_flag).items() if policy != "keep"))
 
 
 def _estimator_key(section: RankConfig) -> str:
-    cls = resolve("quality estimator", ESTIMATORS, section.estimator)
-    common = {"batch_size": section.batch_size, "device": section.device, "on_long": section.on_long}
-    return json.dumps([section.estimator, {**accepted(cls, common), **section.options}], sort_keys=True)
+    shared = {"batch_size": section.batch_size, "device": section.device, "on_long": section.on_long}
+    return json.dumps([section.estimator, section.options, shared], sort_keys=True)
 
 
 @functools.lru_cache(maxsize=1)
 def _estimator(key: str) -> QualityEstimator:
     """The estimator behind its name and options as JSON; one stays loaded in a process."""
-    name, options = json.loads(key)
-    made: QualityEstimator = create("quality estimator", ESTIMATORS, name, options)
-    return made
+    name, options, shared = json.loads(key)
+    return create_estimator(name, options, **shared)
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,11 +170,9 @@ class _Factory:
             )
         ]
         scores = estimator.estimate(rows)
-        lengths = getattr(estimator, "lengths", None)
-        cut = [length.truncated for length in lengths(rows)] if lengths else [False] * len(rows)
         return Shard(
             [
-                QualityScore(row.id, row.language, None if math.isnan(score) else score, truncated)
-                for row, score, truncated in zip(rows, scores, cut, strict=True)
+                QualityScore(row.id, row.language, None if math.isnan(score) else score, cut)
+                for row, score, cut in zip(rows, scores, truncated(estimator, rows), strict=True)
             ]
         )

@@ -77,14 +77,18 @@ def scorer_specs(config: RunConfig, evaluators: dict[str, Stage]) -> list[Scorer
     Raises:
         ConfigError: there is none, or two share a name.
     """
-    specs = [
-        ScorerSpec(
-            "evaluator",
-            "evaluator",
-            {"folder": [str(stage.folder / "evaluator") for stage in evaluators.values()]},
-            {name: stage.fingerprint for name, stage in evaluators.items()},
-        )
-    ] if evaluators else []
+    specs = (
+        [
+            ScorerSpec(
+                "evaluator",
+                "evaluator",
+                {"folder": [str(stage.folder / "evaluator") for stage in evaluators.values()]},
+                {name: stage.fingerprint for name, stage in evaluators.items()},
+            )
+        ]
+        if evaluators
+        else []
+    )
     for chosen in config.score.scorers:
         paths = {k: v for k, v in chosen.options.items() if k in ("folder", "path") and isinstance(v, str)}
         inputs = {key: folder_hash(value) for key, value in paths.items()}

@@ -35,7 +35,9 @@ def translate(config: RunConfig, run: Run, corpus: Stage, progress: Progress) ->
     if not section.routes:
         raise ConfigError("translate.routes: name at least one target language, such as {pt: firefox}")
     routes = _routes(section)
-    identities = {target: [forward.identity, back.identity if back else ""] for target, (forward, back) in routes.items()}
+    identities = {
+        target: [forward.identity, back.identity if back else ""] for target, (forward, back) in routes.items()
+    }
     settings = {**section.content("options"), "identities": identities}
     stage = run.stage("translate", VERSION, settings, {"corpus": corpus.fingerprint})
     shards = len(corpus.shards())

@@ -1,0 +1,5 @@
+"""``python -m mdialeval`` and ``accelerate launch -m mdialeval``."""
+
+from mdialeval.cli import main
+
+main()

@@ -1,0 +1,211 @@
+"""``report``: one HTML page and tables from the finished stages of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from mdialeval.agreement.agree import MEAN
+from mdialeval.config.run import RunConfig
+from mdialeval.rank.funnel import Funnel as RankFunnel
+from mdialeval.rank.select import KEPT
+from mdialeval.records import SCORED, Agreement, Example, Prediction, RankedTranslation
+from mdialeval.report.data import (
+    Component,
+    Distribution,
+    FlagCount,
+    Funnel,
+    Notice,
+    RatedSet,
+    ReportData,
+    Sample,
+    Scatter,
+    Signature,
+    Step,
+    Training,
+)
+from mdialeval.report.html import write_report
+from mdialeval.signature import signature_line, versions
+from mdialeval.store import Run, Stage
+from mdialeval.verbs.rank import funnels_of
+from mdialeval.verbs.score import Scored
+
+LOW_COVERAGE = 0.95
+POINTS = 400  # shown of a scatter plot or distribution; ``n`` says how many there are
+
+
+def write(
+    config: RunConfig,
+    run: Run,
+    corpus: Stage | None,
+    translated: Stage | None,
+    ranked: Stage | None,
+    evaluators: Mapping[str, Stage],
+    scored: list[Scored],
+    agreements: Stage,
+) -> Path:
+    """Write the report of a run; returns the path of its page."""
+    rows = list(agreements.read(Agreement))
+    trainings = tuple(_training(name, stage) for name, stage in evaluators.items())
+    data = ReportData(
+        title=config.report.title,
+        run=config.run,
+        summary=_summary(corpus, ranked, scored),
+        settings=_settings(config),
+        notices=tuple(_notices(ranked, evaluators, scored, rows)),
+        funnels=tuple(_funnel(funnel) for funnel in (funnels_of(ranked) if ranked else [])),
+        flags=tuple(_flags(translated)) if translated else (),
+        distributions=tuple(_distributions(ranked)) if ranked else (),
+        trainings=trainings,
+        sets=tuple(_rated_set(entry) for entry in {s.source.title: s for s in scored}.values()),
+        agreements=tuple(rows),
+        scatters=tuple(_scatters(scored)),
+        signatures=tuple(_signatures(ranked, scored)),
+        components=tuple(_components(config)),
+        confidence=config.correlate.confidence,
+    )
+    return write_report(data, run.folder)
+
+
+def _summary(corpus: Stage | None, ranked: Stage | None, scored: list[Scored]) -> str:
+    parts = []
+    if corpus is not None:
+        counts = corpus.summary()
+        parts.append(f"{counts['rows']:,} English dialogues with {counts['turns']:,} turns")
+    if ranked is not None:
+        counts = ranked.summary()
+        parts.append(f"{counts['kept']:,} of {counts['rows']:,} translated turns kept by quality estimation")
+    if scored:
+        sets = {s.source.title: s.examples.summary()["rows"] for s in scored}
+        parts.append(f"{sum(sets.values()):,} rated examples in {len(sets)} data set{'s' if len(sets) > 1 else ''}")
+    return "; ".join(parts) + "." if parts else ""
+
+
+def _settings(config: RunConfig) -> dict[str, dict[str, Any]]:
+    """Section -> key -> value, nested values as text."""
+    shown: dict[str, dict[str, Any]] = {"run": {"seed": config.seed, "offline": config.offline}}
+    for name in ("translate", "rank", "train", "score", "correlate"):
+        values = getattr(config, name).model_dump(mode="json", exclude_defaults=True)
+        shown[name] = {k: v if isinstance(v, (str, int, float, bool)) else _text(v) for k, v in values.items()}
+    return {name: values for name, values in shown.items() if values}
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{k}: {_text(v)}" for k, v in value.items() if k != "path")
+    if isinstance(value, list):
+        return "; ".join(_text(v) for v in value)
+    return str(value)
+
+
+def _notices(
+    ranked: Stage | None, evaluators: Mapping[str, Stage], scored: list[Scored], rows: list[Agreement]
+) -> Iterable[Notice]:
+    for funnel in funnels_of(ranked) if ranked else []:
+        if funnel.constant:
+            yield Notice(f"QE {funnel.language}", "all quality estimates are equal, so the ranking is the input order")
+        if funnel.n_truncated:
+            text = f"{funnel.n_truncated} of {funnel.n_in} rows are longer than the estimator's window"
+            yield Notice(f"QE {funnel.language}", text)
+    for name, stage in evaluators.items():
+        for warning in stage.summary()["warnings"]:
+            yield Notice(f"evaluator {name}", warning)
+    for entry in scored:
+        statuses = entry.predictions.summary()["statuses"]
+        total = sum(statuses.values())
+        covered = sum(n for status, n in statuses.items() if status in SCORED)
+        if covered < LOW_COVERAGE * total:
+            others = ", ".join(f"{n} {status}" for status, n in statuses.items() if status not in SCORED)
+            yield Notice(f"{entry.name} on {entry.source.title}", f"{covered} of {total} rows scored ({others})")
+    undefined: dict[tuple[str, str, str], list[str]] = {}
+    for row in rows:
+        if row.value is None and row.language != MEAN and row.reason:
+            undefined.setdefault((row.scorer, row.dataset, row.reason), []).append(row.language)
+    for (scorer, dataset, reason), languages in undefined.items():
+        yield Notice(f"{scorer} on {dataset}", f"{reason} ({', '.join(sorted(set(languages)))})", "note")
+
+
+def _funnel(funnel: RankFunnel) -> Funnel:
+    dropped = [step for step in funnel.steps if step.reason != KEPT]
+    samples = tuple(
+        Sample(step.reason, s.id, s.source, s.hypothesis, s.score) for step in dropped for s in step.samples
+    )
+    reasons = tuple((step.reason, step.n) for step in dropped)
+    return Funnel(funnel.language, funnel.n_in, reasons, funnel.n_out, samples, f"top {funnel.k:g} %")
+
+
+def _flags(translated: Stage) -> Iterable[FlagCount]:
+    for language, counts in translated.summary()["languages"].items():
+        total = sum(counts["statuses"].values())
+        for flag, rows in counts["flags"].items():
+            yield FlagCount(language, flag, rows, total)
+
+
+def _distributions(ranked: Stage) -> Iterable[Distribution]:
+    values: dict[str, list[float]] = {}
+    for row in ranked.read(RankedTranslation):
+        if row.score is not None:
+            values.setdefault(row.translation.language, []).append(row.score)
+    cuts = {funnel.language: funnel.cut_score for funnel in reversed(funnels_of(ranked))}
+    for language, scores in values.items():
+        yield Distribution("quality estimate", language, _spread(scores, 2000), len(scores), cuts.get(language))
+
+
+def _training(name: str, stage: Stage) -> Training:
+    summary = stage.summary()
+    best = summary["dev"]
+    steps = tuple(Step(h["step"], None, h["loss"], h["value"]) for h in summary["history"])
+    figures = tuple((key, summary[key]) for key in ("train_pairs", "dev_pairs", "steps", "turns_dropped", "truncated"))
+    return Training(name, steps, best["statistic"], (*figures, (f"best dev {best['statistic']}", best["value"])))
+
+
+def _rated_set(entry: Scored) -> RatedSet:
+    summary = entry.examples.summary()
+    labels = entry.source.labels
+    return RatedSet(
+        entry.source.title,
+        "by construction" if labels == "construction" else "human",
+        summary["rows"],
+        tuple(summary["languages"]),
+    )
+
+
+def _scatters(scored: list[Scored]) -> Iterable[Scatter]:
+    for entry in scored:
+        examples = {(e.id, e.language): e for e in entry.examples.read(Example)}
+        cells: dict[tuple[str, str, str], list[tuple[float, float]]] = {}
+        for p in entry.predictions.read(Prediction):
+            example = examples.get((p.example_id, p.language))
+            for dimension, rating in (example.ratings if example else {}).items():
+                if p.score is not None and (dimension == p.dimension or p.dimension not in example.ratings):  # type: ignore[union-attr]
+                    cells.setdefault((p.language, p.dimension, dimension), []).append((rating, p.score))
+        for (language, measured, dimension), points in cells.items():
+            shown = _spread(points, POINTS)
+            yield Scatter(entry.source.title, language, entry.name, measured, dimension, shown, len(points))
+
+
+def _spread(values: list[Any], limit: int) -> tuple[Any, ...]:
+    """At most ``limit`` of the values, evenly drawn."""
+    if len(values) <= limit:
+        return tuple(values)
+    return tuple(values[i * len(values) // limit] for i in range(limit))
+
+
+def _signatures(ranked: Stage | None, scored: list[Scored]) -> Iterable[Signature]:
+    if ranked is not None:
+        yield Signature("quality estimation", ranked.summary()["estimator"])
+    for entry in {s.name: s for s in scored}.values():
+        yield Signature(entry.name, entry.predictions.summary()["signature"])
+    yield Signature("versions", signature_line(versions("torch", "transformers", "unbabel-comet", "numpy", "scipy")))
+
+
+def _components(config: RunConfig) -> Iterable[Component]:
+    """What the numbers rest on, from the assets that ``check`` lists."""
+    from mdialeval.verbs.check import check
+
+    for need in check(config):
+        asset = need.asset
+        if asset.kind in ("model", "package", "program"):
+            version = asset.where if asset.kind == "package" else ""
+            yield Component(need.verb, asset.name, version, asset.licence, config.offline and asset.kind != "program")

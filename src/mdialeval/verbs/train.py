@@ -1,0 +1,137 @@
+"""``train``: one evaluator a dimension, from the English corpus, its best translations and further labelled data."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from mdialeval.config.run import RunConfig
+from mdialeval.config.train import DimensionConfig
+from mdialeval.errors import ConfigError
+from mdialeval.pipeline import Progress, is_main_rank
+from mdialeval.rank.select import cut
+from mdialeval.records import Dialogue, Example, RankedTranslation, TrainingPair, Translation, turn_id
+from mdialeval.registry import create
+from mdialeval.store import Run, Stage
+from mdialeval.tasks.protocol import TASKS
+from mdialeval.translate.turns import rebuild
+from mdialeval.verbs.rank import funnels_of
+from mdialeval.verbs.read import items_of, source_stage
+
+VERSION = 1
+EVALUATOR = "evaluator"
+
+Item = Dialogue | Example
+
+
+def train(
+    config: RunConfig, run: Run, corpus: Stage | None, ranked: Stage | None, progress: Progress
+) -> dict[str, Stage]:
+    """Train every configured dimension; dimension -> finished stage, whose ``evaluator`` folder holds the model.
+
+    Raises:
+        ConfigError: an unknown task.
+        DataError: nothing to learn from (no pairs, one class only, one dialogue group).
+        BackendError: the encoder cannot be loaded, or the loss is not finite.
+    """
+    section = config.train
+    data = {s.title: source_stage(s, config.translate.source, config.execution.shard_size, run) for s in section.data}
+    inputs = {f"data {title}": stage.fingerprint for title, stage in data.items()}
+    inputs |= {name: stage.fingerprint for name, stage in (("corpus", corpus), ("ranked", ranked)) if stage}
+    stages = {}
+    for dimension, recipe in section.dimensions.items():
+        k = recipe.top_k or config.rank.k[0]
+        settings = {**section.content("dimensions", "data"), **recipe.content(), "dimension": dimension, "top_k": k}
+        stage = run.stage("train", VERSION, {**settings, "seed": config.seed}, inputs)
+        stages[dimension] = stage
+        if not stage.done:
+            items = training_items(corpus, ranked, k, [*data.values()], frozenset(section.languages))
+            pairs = list(_task(dimension, recipe, items, config.seed))
+            _train_one(config, stage, dimension, pairs, ", ".join([*data, *(["corpus"] if corpus else [])]), progress)
+    return stages
+
+
+def training_items(
+    corpus: Stage | None, ranked: Stage | None, k: float, data: list[Stage], languages: frozenset[str]
+) -> Iterator[Item]:
+    """What a task makes pairs from: English in full, every language's best k per cent, and further data as it is.
+
+    A kept turn of a translated dialogue becomes an example without rating: the turn as response to the turns before it.
+
+    Args:
+        corpus: the English originals.
+        ranked: their ranked translations.
+        k: per cent kept in each language.
+        data: finished ``read`` stages.
+        languages: only these; all where empty.
+    """
+    for stage in [*([corpus] if corpus else []), *data]:
+        for item in items_of(stage):
+            if not languages or item.language in languages:
+                yield item
+    if corpus is None or ranked is None:
+        return
+    limits = {f.language: cut(f.n_ranked, k) for f in funnels_of(ranked)}
+    shards = corpus.shards()
+    for place, code in enumerate(dict.fromkeys(f.language for f in funnels_of(ranked))):
+        if languages and code not in languages:
+            continue
+        for index in range(len(shards)):
+            yield from _translated(corpus, ranked, index, place * len(shards) + index, limits[code])
+
+
+def _translated(corpus: Stage, ranked: Stage, index: int, shard: int, limit: int) -> Iterator[Item]:
+    from mdialeval.tables import read_parquet
+    from mdialeval.verbs.read import shard_items
+
+    by_item: dict[str, list[Translation]] = {}
+    kept: set[str] = set()
+    for row in read_parquet(ranked.shard(shard), RankedTranslation):
+        by_item.setdefault(row.translation.item_id, []).append(row.translation)
+        if row.rank is not None and row.score is not None and row.rank <= limit:
+            kept.add(row.translation.id)
+    for original in shard_items(corpus, index):
+        item = rebuild(original, by_item.get(original.id, []))
+        if isinstance(item, Dialogue):
+            for turn, response in enumerate(item.turns):
+                name = turn_id(item.id, turn)
+                if name in kept:
+                    yield Example(name, item.language, item.turns[:turn], response, group=original.id, source_id=name)
+        elif item is not None and turn_id(item.id, len(item.context)) in kept:
+            yield item
+
+
+def _task(dimension: str, recipe: DimensionConfig, items: Iterator[Item], seed: int) -> Iterator[TrainingPair]:
+    name = recipe.task or dimension
+    try:
+        task = create("task", TASKS, name, recipe.options)
+    except ConfigError as error:
+        raise ConfigError(f"train.dimensions.{dimension}: {error}") from None
+    yield from task.pairs(items, seed)
+
+
+def _train_one(
+    config: RunConfig, stage: Stage, dimension: str, pairs: list[TrainingPair], note: str, progress: Progress
+) -> None:
+    from mdialeval.train.evaluators import train_evaluator
+
+    folder: Path = stage.folder / EVALUATOR
+    with progress.bar(f"train {dimension}", len(pairs), 0) as _:
+        summary = train_evaluator(pairs, dimension, config.train, folder, config.seed, data_note=note)
+    if is_main_rank():
+        files = sorted(p.relative_to(stage.folder).as_posix() for p in folder.rglob("*") if p.is_file())
+        stage.finish(
+            {
+                "dimension": dimension,
+                "pairs": len(pairs),
+                "train_pairs": summary.n_train,
+                "dev_pairs": summary.n_dev,
+                "steps": summary.steps,
+                "dev": dict(summary.dev),
+                "history": [dict(figures) for figures in summary.history],
+                "truncated": summary.n_truncated,
+                "turns_dropped": summary.n_turns_dropped,
+                "warnings": list(summary.warnings),
+            },
+            files,
+        )
