@@ -130,17 +130,21 @@ def _key(table: Table) -> tuple[str, str, str]:
 
 
 def _coverage_notices(agreements: Sequence[Agreement]) -> list[Notice]:
-    """A warning for each scorer and data set in which many rows have no score, and for each constant one."""
-    found: dict[tuple[str, str], str] = {}
+    """A warning for each scorer and data set with many rows without a score, and for each constant one."""
+    found: dict[tuple[str, str], list[str]] = {}
     for a in agreements:
         if a.language == MEAN or a.statistic.startswith("system_") or a.statistic.endswith(COMPANIONS):
             continue
-        subject = f"{a.scorer} ({a.scorer_dimension}) on {a.dataset}, {a.language}"
+        problem, where = "", ""
         if a.n_scored < LOW_COVERAGE * a.n:
-            found.setdefault((subject, "coverage"), f"only {a.n_scored} of {a.n} rated rows have a score")
+            problem, where = "rated rows without a score", f"{a.language}: {a.n_scored} of {a.n} scored"
         elif a.value is None and a.reason.startswith("constant"):
-            found.setdefault((subject, "constant"), f"{a.reason}: no correlation is defined")
-    return [Notice(subject, text) for (subject, _), text in found.items()]
+            problem, where = f"{a.reason}, so no correlation is defined", a.language
+        if problem:
+            places = found.setdefault((f"{a.scorer} ({a.scorer_dimension}) on {a.dataset}", problem), [])
+            if where not in places:
+                places.append(where)
+    return [Notice(subject, f"{problem} ({', '.join(places)})") for (subject, problem), places in found.items()]
 
 
 def _funnels(funnels: Sequence[Funnel]) -> list[tuple[str, list[Funnel], list[str], str]]:

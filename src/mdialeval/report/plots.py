@@ -84,6 +84,13 @@ def _svg(
     return _embed(stream.getvalue(), name)
 
 
+_LONG = re.compile(r"\d+\.\d{3,}")
+
+
+def _short(number: re.Match[str]) -> str:
+    return f"{float(number.group()):.2f}"
+
+
 def _embed(document: str, name: str) -> str:
     """An SVG document as an element of a page: no prologue, no namespace, page colours and font, short numbers."""
     svg = document[document.index("<svg") :]
@@ -95,7 +102,7 @@ def _embed(document: str, name: str) -> str:
     svg = re.sub(r'href="#', f'href="#{name}-', svg).replace("url(#", f"url(#{name}-")
     svg = re.sub(r"font: (?:\w+ )?([\d.]+px) [^;\"]+", r"font-size: \1", svg)
     svg = re.sub(r"#0102[0-9a-f]{2}", lambda found: _VARIABLES[found.group()], svg)
-    svg = re.sub(r"(\d+\.\d{2})\d+", r"\1", svg)
+    svg = re.sub(r"<[^>]*>", lambda tag: _LONG.sub(_short, tag.group()), svg)  # coordinates, not the texts
     svg = svg.replace("<svg ", '<svg aria-hidden="true" focusable="false" ', 1)
     return re.sub(r"\n\s*", "\n", svg).strip()
 
@@ -112,9 +119,10 @@ def funnel_plot(funnels: Sequence[Funnel], name: str) -> str:
         for i, label in enumerate(labels):
             rows = [f.rows_out if label == "kept" else dict(f.reasons).get(label, 0) for f in funnels]
             shares = np.array([100 * r / f.rows_in if f.rows_in else 0.0 for r, f in zip(rows, funnels, strict=True)])
+            color = GRID if label == "below_cut" else SERIES[i % 7]  # the cut is the rule, the others are findings
             axes.barh(
-                places, shares, left=left, height=0.66, color=SERIES[i % len(SERIES)], edgecolor=CARD,
-                linewidth=1.2, hatch="" if i == 0 else ("", "////", "....", "xxxx")[i // len(SERIES) % 4],
+                places, shares, left=left, height=0.66, color=color, edgecolor=CARD,
+                linewidth=1.2, hatch="" if i == 0 else ("", "////", "....", "xxxx")[i // 7 % 4],
                 label=_words(label),
             )  # fmt: skip
             left += shares
@@ -293,7 +301,7 @@ def curve_plot(curves: Curves, name: str) -> str:
             band = [(p.x, p.low, p.high) for p in series.points if p.low is not None and p.high is not None]
             if len(band) > 1:
                 at, low, high = zip(*band, strict=True)
-                axes.fill_between(at, low, high, color=color, alpha=0.14, lw=0)
+                axes.fill_between(at, low, high, color=color, alpha=0.14 if len(curves.series) < 4 else 0.07, lw=0)
         axes.set_xlabel(curves.x_label)
         axes.set_ylabel(curves.y_label)
         figure.legend(loc="outside upper left", ncols=3, columnspacing=1.2)
