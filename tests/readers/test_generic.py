@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -331,10 +331,14 @@ def test_parquet_not_a_number_is_missing_and_words_stay(tmp_path: Path) -> None:
     [
         ({"colums": {}}, "did you mean 'columns'"),
         ({"columns": {"reponse": "r"}}, "did you mean 'response'"),
-        ({"kind": "dialog"}, "not one of dialogue, example"),
-        ({"outside": "ignore"}, "not one of error, drop"),
+        ({"kind": "dialog"}, "kind: Input should be 'dialogue' or 'example'"),
+        ({"outside": "ignore"}, "outside: Input should be 'error' or 'drop'"),
         ({"scale": {"s": [5, 1]}}, "lowest and the highest"),
         ({"language": "ge"}, "unknown language"),
+        ({"columns": 5}, "option columns: .*found 5"),
+        ({"columns": {"id": 5}}, "option columns.id: .*found 5"),
+        ({"ratings": ["x"]}, "option ratings"),
+        ({"turn_separator": ""}, "turn_separator: is empty"),
     ],
 )
 def test_wrong_options_are_configuration_errors(save: Save, options: dict[str, Any], message: str) -> None:
@@ -394,3 +398,30 @@ def test_rows_of_one_json_lines_file_may_have_different_keys(save: Save) -> None
         "a.jsonl", '{"id": "x", "turns": ["a"]}\n{"id": "y", "language": "fr", "source_id": "x", "turns": ["b"]}'
     )
     assert [(d.language, d.source_id) for d in items(path, "jsonl")] == [("en", None), ("fr", "x")]
+
+
+class Outside:
+    """A reader that lives outside the package and returns a plain iterator."""
+
+    def __init__(self, *, word: str = "hi", language: str = "en") -> None:
+        self.word, self.language = word, language
+
+    def read(self, paths: Sequence[Path]) -> Iterator[Dialogue]:
+        return iter(
+            [Dialogue(f"{path.stem}-{i}", self.language, (Turn(self.word),)) for path in paths for i in range(3)]
+        )
+
+
+def test_a_reader_outside_the_package_is_named_by_module_and_class(
+    save: Save, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import sys
+    import types
+
+    module = types.ModuleType("their_readers")
+    module.Outside = Outside  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "their_readers", module)
+    source = Source(reader="their_readers:Outside", path=[save("a.x", "")], options={"word": "yo"}, limit=2)
+    assert list(read(source, "pt")) == [Dialogue(f"a-{i}", "pt", (Turn("yo"),)) for i in range(2)]
+    with pytest.raises(ConfigError, match="did you mean 'word'"):
+        list(read(Source(reader="their_readers:Outside", path=[save("a.x", "")], options={"wrd": "yo"})))

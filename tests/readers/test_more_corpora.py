@@ -250,3 +250,36 @@ def test_every_corpus_reader_is_in_the_catalogue() -> None:
 def test_an_unknown_data_set_has_near_matches() -> None:
     with pytest.raises(ConfigError, match="did you mean 'dailydialog'"):
         describe("dailydialgo")
+
+
+MALFORMED: list[Any] = [
+    {},
+    [1],
+    [[]],
+    "x",
+    None,
+    [{"context": 5}],
+    [{"context": "a", "response": 5, "annotations": [1]}],
+    [{"context": "a", "response": "b", "annotations": {"x": "y"}}],
+    [{"context": "a", "responses": [5]}],
+    [{"context": ["a"], "positive_responses": [1]}],
+    [{"turns": [5]}],
+    [{"dialogue": [[]]}],
+    {"t": {"content": [5]}},
+    [dict.fromkeys(["context", "response", "responses", "turns", "dialogue", "content", "annotations"])],
+]
+
+
+@pytest.mark.parametrize("content", MALFORMED, ids=str)
+@pytest.mark.parametrize(
+    "reader", ["jsonl", "dailydialogpp", "xpersona", "topicalchat", "dstc11", "fed", "usr", "conture"]
+)
+def test_malformed_json_is_never_a_traceback(tmp_path: Path, reader: str, content: Any) -> None:
+    options = {"language": "ja"} if reader in ("xpersona", "dstc11") else {}
+    path = save(tmp_path / "bad.json", json.dumps(content))
+    try:
+        found = items(reader, path, **options)
+    except DataError as error:
+        assert "bad.json" in str(error)
+    else:  # a few of them are what one reader takes for a row
+        assert len(found) == 1

@@ -5,12 +5,14 @@ from __future__ import annotations
 import inspect
 import logging
 from collections.abc import Generator, Iterator
-from contextlib import closing
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, cast
 
+from pydantic import ValidationError
+
 from mdialeval.config.corpus import Source
-from mdialeval.errors import DataError
+from mdialeval.errors import ConfigError, DataError
 from mdialeval.readers.protocol import READERS, Reader
 from mdialeval.records import Dialogue, Example
 from mdialeval.registry import create, resolve
@@ -34,8 +36,7 @@ def read(source: Source, language: str = "en") -> Iterator[Dialogue | Example]:
     total = 0
     for paths in _calls(reader, source):
         number = 0
-        # closing: a reader that is stopped early still reports the labels that it found outside their scale
-        with closing(cast(Generator[Dialogue | Example, None, None], reader.read(paths))) as items:
+        with _closing(reader.read(paths)) as items:
             for number, item in enumerate(items, start=1):
                 there = first.setdefault(hash((item.language, item.id)), (paths[0], number))
                 if there != (paths[0], number):
@@ -55,13 +56,28 @@ def reader_of(source: Source, language: str = "en") -> Reader:
     """The reader of a data set with its options.
 
     Raises:
-        ConfigError: unknown reader or option.
+        ConfigError: unknown reader, unknown option or an option of the wrong type; all of them are listed.
     """
     takes = inspect.signature(resolve("reader", READERS, source.reader)).parameters
     options: dict[str, Any] = dict(source.options)
     if "language" in takes and isinstance(takes["language"].default, str):
         options.setdefault("language", language)
-    return cast(Reader, create("reader", READERS, source.reader, options))
+    try:
+        return cast(Reader, create("reader", READERS, source.reader, options))
+    except ValidationError as error:
+        found = [(".".join(map(str, e["loc"])), e["msg"], e["input"]) for e in error.errors()]
+        problems = [f"reader {source.reader!r}: option {key}: {what} (found {given!r})" for key, what, given in found]
+        raise ConfigError(problems) from None
+
+
+@contextmanager
+def _closing(items: Iterator[Dialogue | Example]) -> Iterator[Iterator[Dialogue | Example]]:
+    """Close a generator that is left early: it still reports the labels that it found outside their scale."""
+    try:
+        yield items
+    finally:
+        if isinstance(items, Generator):
+            items.close()
 
 
 def _calls(reader: Reader, source: Source) -> list[list[Path]]:

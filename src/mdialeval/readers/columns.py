@@ -10,22 +10,25 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
+
+from pydantic import Field
+from pydantic.dataclasses import dataclass
 
 from mdialeval.errors import ConfigError, DataError, nearest
 from mdialeval.languages import canonical
 from mdialeval.readers.grouping import Groups
 from mdialeval.readers.labels import LabelCheck, Scale, as_scales, is_missing
 from mdialeval.readers.markup import has_markup, marked_turns
+from mdialeval.readers.protocol import OPTIONS
 from mdialeval.records import Dialogue, Example, Turn
 
 Kind = Literal["dialogue", "example"]
 ROLES = ("id", "language", "turns", "context", "response", "ratings", "group", "system", "source_id")
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, config=OPTIONS)
 class Columns:
     """The options that every generic reader shares.
 
@@ -41,9 +44,9 @@ class Columns:
         kind: ``dialogue`` or ``example``; seen from the columns where None.
     """
 
-    columns: Mapping[str, str | None] = field(default_factory=dict)
-    ratings: Mapping[str, str] = field(default_factory=dict)
-    scale: Mapping[str, Any] = field(default_factory=dict)
+    columns: Mapping[str, str | None] = Field(default_factory=dict)
+    ratings: Mapping[str, str] = Field(default_factory=dict)
+    scale: Mapping[str, Any] = Field(default_factory=dict)
     outside: Literal["error", "drop"] = "error"
     language: str = "en"
     turn_separator: str = "\n"
@@ -51,10 +54,6 @@ class Columns:
 
     def __post_init__(self) -> None:
         problems = [f"columns: no role {name!r}: {nearest(name, ROLES)}" for name in self.columns if name not in ROLES]
-        for name, allowed in (("kind", (None, "dialogue", "example")), ("outside", ("error", "drop"))):
-            if getattr(self, name) not in allowed:
-                choices = ", ".join(a for a in allowed if a)
-                problems.append(f"{name}: {getattr(self, name)!r} is not one of {choices}")
         if not self.turn_separator:
             problems.append("turn_separator: is empty")
         if problems:

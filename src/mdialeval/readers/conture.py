@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Literal
+
+from pydantic.dataclasses import dataclass
 
 from mdialeval.errors import DataError
 from mdialeval.languages import canonical
 from mdialeval.readers.labels import LabelCheck, Scale
 from mdialeval.readers.markup import labelled_turn
 from mdialeval.readers.opening import json_rows
+from mdialeval.readers.protocol import OPTIONS
 from mdialeval.records import Example, Turn
 
 SPEAKERS = ("User", "Chatbot")
 RATING = "overall impression"
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, config=OPTIONS)
 class ConTurE:
     """Reads ``data.json``: one example a response of the chatbot; ``overall`` is 0 (dislike), 1 or 2 (like).
 

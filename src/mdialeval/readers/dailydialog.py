@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
+
+from pydantic.dataclasses import dataclass
 
 from mdialeval.errors import ConfigError, DataError
 from mdialeval.languages import canonical
 from mdialeval.readers.markup import marked_turns
 from mdialeval.readers.opening import plain_lines
+from mdialeval.readers.protocol import OPTIONS
 from mdialeval.records import Dialogue, Example, Turn
 
 logger = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, config=OPTIONS)
 class DailyDialog:
     """Reads DailyDialog text.
 
@@ -35,8 +37,6 @@ class DailyDialog:
     licence = "CC BY-NC-SA 4.0"
 
     def __post_init__(self) -> None:
-        if self.form not in ("eou", "parallel") or self.kind not in ("dialogue", "example"):
-            raise ConfigError("reader 'dailydialog': form is eou or parallel, kind is dialogue or example")
         if self.form == "eou" and self.kind == "example":
             raise ConfigError("reader 'dailydialog': kind: example needs form: parallel (dialogues hold no responses)")
 

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Literal
+
+from pydantic.dataclasses import dataclass
 
 from mdialeval.errors import ConfigError, DataError, nearest
 from mdialeval.languages import canonical
 from mdialeval.readers.grouping import Groups
 from mdialeval.readers.labels import Scale
 from mdialeval.readers.opening import json_rows
+from mdialeval.readers.protocol import OPTIONS
 from mdialeval.records import Dialogue, Example, Turn
 
 logger = logging.getLogger(__name__)
@@ -25,7 +27,7 @@ PLACEHOLDER = "Repeated"
 """What the release holds in place of 25 adversarial responses."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, config=OPTIONS)
 class DailyDialogPlusPlus:
     """Reads DailyDialog++.
 
@@ -48,8 +50,6 @@ class DailyDialogPlusPlus:
         problems = [
             f"responses: no kind {name!r}: {nearest(name, KEYS)}" for name in self.responses if name not in KEYS
         ]
-        if self.kind not in ("example", "dialogue"):
-            problems.append(f"kind: {self.kind!r} is not example or dialogue")
         if not self.responses:
             problems.append("responses: name at least one kind")
         if problems:

@@ -5,13 +5,15 @@ from __future__ import annotations
 import dataclasses
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
+
+from pydantic.dataclasses import dataclass
 
 from mdialeval.errors import ConfigError
 from mdialeval.readers.columns import Columns
 from mdialeval.readers.opening import csv_rows, tsv_rows
+from mdialeval.readers.protocol import OPTIONS
 from mdialeval.records import Dialogue, Example
 
 _NATIVE = [[f.name for f in dataclasses.fields(record)] for record in (Dialogue, Example)]
@@ -20,7 +22,7 @@ _PLAIN = {"\\": "\\", "t": "\t", "n": "\n", "r": "\r"}
 Rows = Iterator[tuple[int, Mapping[str, str | None]]]
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, config=OPTIONS)
 class Csv(Columns):
     """Reads CSV with quoting.
 
@@ -44,7 +46,7 @@ class Csv(Columns):
             yield from self.items(path, rows, native)
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, config=OPTIONS)
 class Tsv(Columns):
     """Reads TSV without quoting: a quote is an ordinary character."""
 

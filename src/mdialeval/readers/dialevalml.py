@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 from typing import Any, Literal
 
-from mdialeval.errors import ConfigError, DataError
+from pydantic.dataclasses import dataclass
+
+from mdialeval.errors import DataError
 from mdialeval.languages import canonical
 from mdialeval.readers.grouping import Groups
 from mdialeval.readers.labels import LabelCheck, Scale, as_scales
 from mdialeval.readers.markup import marked_turns
 from mdialeval.readers.opening import csv_rows
+from mdialeval.readers.protocol import OPTIONS
 from mdialeval.records import Example, Turn
 
 CONTEXTS, RESPONSES = 50, 5
@@ -22,7 +24,7 @@ RATERS = {"understandability": "F", "sensibleness": "A", "overall": "EO"}
 """Dimension -> the letter(s) before the rater's number, 1 to 4."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, config=OPTIONS)
 class DialEvalML:
     """Reads ``DD_test_post_edits.csv`` (unrated), or a file with ``ctx, model_response, F1..F4, A1..A4, EO1..EO4``.
 
@@ -41,8 +43,6 @@ class DialEvalML:
     licence = "MIT"
 
     def __post_init__(self) -> None:
-        if isinstance(self.languages, str):
-            raise ConfigError("languages: give a list, such as [en, pt]")
         _ = self.scales, [canonical(code) for code in self.languages]
 
     @property

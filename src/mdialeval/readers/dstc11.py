@@ -5,15 +5,18 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from mdialeval.errors import ConfigError, DataError, nearest
+from pydantic import Field
+from pydantic.dataclasses import dataclass
+
+from mdialeval.errors import DataError
 from mdialeval.languages import canonical
 from mdialeval.readers.grouping import Groups
-from mdialeval.readers.labels import LabelCheck, Scale, as_scales, dimension_of
+from mdialeval.readers.labels import LabelCheck, Scale, annotations_of, as_scales
 from mdialeval.readers.opening import csv_rows, json_rows
+from mdialeval.readers.protocol import OPTIONS
 from mdialeval.records import Dialogue, Example, Turn
 
 logger = logging.getLogger(__name__)
@@ -24,7 +27,7 @@ PARAPHRASE = "pa"
 """Suffix of the English paraphrases, which are no language."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, config=OPTIONS)
 class Dstc11:
     """Reads CSV with ``UID, SID, SEG`` (dialogues), and JSON with ``context, response, annotations`` (examples).
 
@@ -38,15 +41,11 @@ class Dstc11:
     side: Literal["source", "translation", "backtranslation"] = "source"
     languages: Sequence[str] = ()
     language: str | None = None
-    scale: Mapping[str, Any] = field(default_factory=dict)
+    scale: Mapping[str, Any] = Field(default_factory=dict)
     outside: Literal["error", "drop"] = "error"
     licence = "Apache-2.0; the corpora inside: their own"
 
     def __post_init__(self) -> None:
-        if self.side not in COLUMNS:
-            raise ConfigError(f"side: no {self.side!r}: {nearest(self.side, COLUMNS)}")
-        if isinstance(self.languages, str):
-            raise ConfigError("languages: give a list, such as [en, zh]")
         _ = self.scales, [canonical(code) for code in self.languages]
 
     @property
@@ -102,8 +101,7 @@ class Dstc11:
         with LabelCheck(path, self.scales, self.outside) as labels:
             for number, (line, row) in enumerate(json_rows(path)):
                 suffixes = suffixes or self._suffixes(row, path)
-                given = row.get("annotations") or {}
-                ratings = labels.means({dimension_of(name): votes for name, votes in given.items()}, line)
+                ratings = labels.means(annotations_of(row, path, line), line)
                 group = groups.of(str(row.get("context")))
                 for code, suffix in suffixes.items():
                     context, response = (str(row.get(f"{part}{suffix}") or "") for part in ("context", "response"))

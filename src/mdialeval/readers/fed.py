@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from mdialeval.errors import ConfigError, DataError
+from pydantic import Field
+from pydantic.dataclasses import dataclass
+
+from mdialeval.errors import DataError
 from mdialeval.languages import canonical
 from mdialeval.readers.grouping import Groups
-from mdialeval.readers.labels import LabelCheck, Scale, as_scales, dimension_of
+from mdialeval.readers.labels import LabelCheck, Scale, annotations_of, as_scales
 from mdialeval.readers.markup import labelled_turn
 from mdialeval.readers.opening import json_rows
+from mdialeval.readers.protocol import OPTIONS
 from mdialeval.records import Example
 
 logger = logging.getLogger(__name__)
@@ -25,7 +28,7 @@ _THREE = (
 SCALES = {**dict.fromkeys(_THREE.split(), (0, 2)), "understandability": (0, 1), "consistent": (0, 1), "overall": (0, 4)}
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, config=OPTIONS)
 class Fed:
     """Reads ``fed_data.json``: 375 rated turns and 125 rated dialogues; a rating is the mean of the votes.
 
@@ -38,13 +41,11 @@ class Fed:
 
     level: Literal["turn", "dialogue"] = "turn"
     language: str = "en"
-    scale: Mapping[str, Any] = field(default_factory=dict)
+    scale: Mapping[str, Any] = Field(default_factory=dict)
     outside: Literal["error", "drop"] = "error"
     licence = "none stated"
 
     def __post_init__(self) -> None:
-        if self.level not in ("turn", "dialogue"):
-            raise ConfigError(f"level: {self.level!r} is not turn or dialogue")
         as_scales(self.scale)
 
     @property
@@ -68,14 +69,14 @@ class Fed:
                         raise DataError("should be a text", path, line, "context")
                     turns = tuple(labelled_turn(text, SPEAKERS) for text in context.split("\n") if text.strip())
                     group = groups.of((row.get("system"), *(turn.text for turn in turns[:2])))
-                    if (row.get("response") is None) == (self.level == "turn"):
+                    said = row.get("response")
+                    if (said is None) == (self.level == "turn"):
                         continue
-                    votes: dict[str, list[Any]] = {}
-                    for name, given in (row.get("annotations") or {}).items():
-                        votes[dimension_of(name)] = [v for v in given if not isinstance(v, str)]
-                        words += sum(isinstance(v, str) for v in given)
-                    response = labelled_turn(row["response"], SPEAKERS) if self.level == "turn" else None
-                    ratings, system = labels.means(votes, line), str(row.get("system") or "")
+                    votes = annotations_of(row, path, line)
+                    numbers = {name: [v for v in given if not isinstance(v, str)] for name, given in votes.items()}
+                    words += sum(map(len, votes.values())) - sum(map(len, numbers.values()))
+                    response = labelled_turn(str(said), SPEAKERS) if self.level == "turn" else None
+                    ratings, system = labels.means(numbers, line), str(row.get("system") or "")
                     yield Example(f"{path.stem}-{number}", language, turns, response, ratings, group, system)
             if words:
                 logger.info("%s: %d votes are words, not numbers, and were left out", path, words)

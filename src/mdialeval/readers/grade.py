@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar, Literal
+
+from pydantic.dataclasses import dataclass
 
 from mdialeval.errors import DataError
 from mdialeval.languages import canonical
 from mdialeval.readers.grouping import Groups
 from mdialeval.readers.labels import LabelCheck, Scale
 from mdialeval.readers.opening import plain_lines
+from mdialeval.readers.protocol import OPTIONS
 from mdialeval.records import Example, Turn
 
 CONTEXT, RESPONSE, SCORE = "human_ctx.txt", "human_hyp.txt", "human_score.txt"
 BETWEEN_TURNS = "|||"
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, config=OPTIONS)
 class Grade:
     """Reads the folders ``eval_data/DATASET/MODEL`` and ``human_score/DATASET/MODEL`` (150 lines each).
 

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar, Literal
+
+from pydantic.dataclasses import dataclass
 
 from mdialeval.errors import DataError
 from mdialeval.languages import canonical
 from mdialeval.readers.grouping import Groups
 from mdialeval.readers.labels import LabelCheck, Scale
 from mdialeval.readers.opening import counted, csv_cells
+from mdialeval.readers.protocol import OPTIONS
 from mdialeval.records import Example, Turn
 
 RATERS = 10
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, config=OPTIONS)
 class Holistic:
     """Reads the headerless files: id, (context,) response, ten ratings; the rating is their mean.
 

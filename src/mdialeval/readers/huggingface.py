@@ -4,25 +4,26 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import datasets
 from huggingface_hub import constants
 from huggingface_hub.errors import HfHubHTTPError
+from pydantic.dataclasses import dataclass
 from requests.exceptions import RequestException
 
 from mdialeval.errors import BackendError, DataError, nearest
 from mdialeval.readers.columns import Columns
 from mdialeval.readers.opening import counted
+from mdialeval.readers.protocol import OPTIONS
 from mdialeval.records import Dialogue, Example
 
 logger = logging.getLogger(__name__)
 _OWN = {".csv": "csv", ".tsv": "tsv", ".jsonl": "jsonl", ".json": "jsonl", ".parquet": "parquet"}
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, config=OPTIONS)
 class HuggingFace(Columns):
     """Reads one split of a data set.
 

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+
+from pydantic.dataclasses import dataclass
 
 from mdialeval.readers.columns import Columns
 from mdialeval.readers.opening import json_rows
+from mdialeval.readers.protocol import OPTIONS
 from mdialeval.records import Dialogue, Example
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, config=OPTIONS)
 class JsonLines(Columns):
     """Reads JSON Lines; the native form of this project needs no options (see ``columns``)."""
 

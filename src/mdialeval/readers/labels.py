@@ -94,6 +94,8 @@ class LabelCheck:
         names = sorted({label.dimension for label in self.found})
         limits = {name: "[{:g}, {:g}]".format(*self.scales[name]) for name in names if name in self.scales}
         scales = ", ".join(f"{name} {limits.get(name, '(a number)')}" for name in names)
+        if any(re.fullmatch(r"\d+,\d+", label.value) for label in self.found):
+            more += "; decimals are written with a point"
         done = "left unrated" if self.outside == "drop" else "mend them, declare another scale, or set outside: drop"
         return f"{len(self.found)} labels outside the declared scale {scales}: {shown}{more}; {done}"
 
@@ -118,6 +120,18 @@ def as_number(value: Any) -> float | None:
     if isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value):
         return float(value)
     return None
+
+
+def annotations_of(row: Mapping[str, Any], path: Path, line: int) -> dict[str, list[Any]]:
+    """Dimension -> votes of a JSON row's ``annotations``; a single label is a list of one.
+
+    Raises:
+        DataError: not an object.
+    """
+    given = row.get("annotations") or {}
+    if not isinstance(given, Mapping):
+        raise DataError("should be an object: dimension -> votes", path, line, "annotations")
+    return {dimension_of(name): votes if isinstance(votes, list) else [votes] for name, votes in given.items()}
 
 
 def dimension_of(name: str) -> str:

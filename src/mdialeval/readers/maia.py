@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
+
+from pydantic.dataclasses import dataclass
 
 from mdialeval.errors import ConfigError, DataError, nearest
 from mdialeval.languages import canonical
 from mdialeval.readers.labels import LabelCheck, Scale, as_scales
 from mdialeval.readers.markup import marked_turns
 from mdialeval.readers.opening import csv_rows
+from mdialeval.readers.protocol import OPTIONS
 from mdialeval.records import Example
 
 DIMENSIONS = {
@@ -27,7 +29,7 @@ DIMENSIONS = {
 _FILE_LANGUAGE = re.compile(r"([a-z]{2}(?:_[a-z]{2})?)_(?:client|agent)", re.IGNORECASE)
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, config=OPTIONS)
 class Maia:
     """Reads ``ctx_src, ctx_tgt, res_src, res_tgt`` and ratings, one example a row.
 
@@ -53,8 +55,6 @@ class Maia:
             for name in self.dimensions
             if name not in DIMENSIONS
         ]
-        if self.side not in ("source", "target"):
-            problems.append(f"side: {self.side!r} is not source or target")
         if problems:
             raise ConfigError(problems)
         if self.language is not None:

@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from pydantic.dataclasses import dataclass
 
 from mdialeval.errors import DataError
 from mdialeval.readers.columns import Columns
 from mdialeval.readers.opening import counted
+from mdialeval.readers.protocol import OPTIONS
 from mdialeval.records import Dialogue, Example
 from mdialeval.tables import schema
 
 _NATIVE = [schema(record).names for record in (Dialogue, Example)]
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, config=OPTIONS)
 class Parquet(Columns):
     """Reads Parquet, one row group at a time; ``line`` in messages is the row, counted from 1."""
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+
+from pydantic.dataclasses import dataclass
 
 from mdialeval.errors import DataError
 from mdialeval.languages import canonical
 from mdialeval.readers.opening import plain_lines
+from mdialeval.readers.protocol import OPTIONS
 from mdialeval.records import Dialogue, Turn
 
 _LINE = re.compile(r"(\d+) (.*)", re.DOTALL)
@@ -17,7 +19,7 @@ _PERSONA = ("your persona:", "partner's persona:")
 SILENCE = "__SILENCE__"
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, config=OPTIONS)
 class PersonaChat:
     """Reads ``1 text<TAB>reply<TAB><TAB>candidates``; line 1 begins a dialogue, persona lines are left out."""
 

@@ -6,6 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
+from pydantic import ConfigDict
+
 from mdialeval.records import Dialogue, Example
 
 READERS: Mapping[str, str] = {
@@ -29,6 +31,10 @@ READERS: Mapping[str, str] = {
     "grade": "mdialeval.readers.grade:Grade",
     "conture": "mdialeval.readers.conture:ConTurE",
 }
+
+
+OPTIONS = ConfigDict(extra="forbid")
+"""Readers are pydantic dataclasses: their options come from YAML and are checked against the annotations."""
 
 
 class Reader(Protocol):

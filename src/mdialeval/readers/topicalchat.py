@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+
+from pydantic.dataclasses import dataclass
 
 from mdialeval.errors import DataError
 from mdialeval.languages import canonical
 from mdialeval.readers.opening import counted, load_json
+from mdialeval.readers.protocol import OPTIONS
 from mdialeval.records import Dialogue, Turn
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, config=OPTIONS)
 class TopicalChat:
     """Reads ``{"t_...": {"content": [{"agent": "agent_1", "message": ...}, ...]}}``; one speaker may go on talking."""
 

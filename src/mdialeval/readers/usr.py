@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Literal
+
+from pydantic.dataclasses import dataclass
 
 from mdialeval.errors import DataError
 from mdialeval.languages import canonical
 from mdialeval.readers.labels import LabelCheck, Scale, dimension_of
 from mdialeval.readers.opening import json_rows
+from mdialeval.readers.protocol import OPTIONS
 from mdialeval.records import Example, Turn
 
 DIMENSIONS = ("Understandable", "Natural", "Maintains Context", "Engaging", "Uses Knowledge", "Overall")
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, config=OPTIONS)
 class Usr:
     """Reads ``pc_usr_data.json`` (60 contexts, 300 responses) and ``tc_usr_data.json`` (60, 360).
 
@@ -50,20 +52,21 @@ class Usr:
                     if not context or not isinstance(responses, list):
                         raise DataError("a context and a list of responses are needed", path, line, "responses")
                     for index, given in enumerate(responses):
+                        response = _response(given, path, line)
                         votes = {dimension_of(name): given[name] for name in DIMENSIONS if name in given}
                         yield Example(
                             f"{path.stem}-{number}-{index}",
                             language,
                             context,
-                            _response(given, path, line),
+                            response,
                             labels.means(votes, line),
                             f"{path.stem}-c{number}",
                             str(given.get("model", "")),
                         )
 
 
-def _response(given: Mapping[str, Any], path: Path, line: int) -> Turn:
-    text = given.get("response")
+def _response(given: Any, path: Path, line: int) -> Turn:
+    text = given.get("response") if isinstance(given, dict) else None
     if not isinstance(text, str) or not text.strip():
         raise DataError("should be a text that is not empty", path, line, "response")
     return Turn(text.strip())

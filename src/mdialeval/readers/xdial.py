@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from mdialeval.errors import ConfigError, DataError
+from pydantic.dataclasses import dataclass
+
+from mdialeval.errors import DataError
 from mdialeval.languages import canonical
 from mdialeval.readers.grouping import Groups
 from mdialeval.readers.labels import LabelCheck, Scale, as_scales
 from mdialeval.readers.opening import csv_rows
+from mdialeval.readers.protocol import OPTIONS
 from mdialeval.readers.releases import release_of
 from mdialeval.records import Example, Turn
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, config=OPTIONS)
 class XDial:
     """Reads ``<language>_ctx``, ``<language>_res`` and ``ratings``: one example a row and language.
 
@@ -40,8 +42,6 @@ class XDial:
         return as_scales({self.dimension: list(self.scale or (1, 5))})
 
     def __post_init__(self) -> None:
-        if isinstance(self.languages, str):
-            raise ConfigError("languages: give a list, such as [en, zh]")
         _ = self.scales, [canonical(code) for code in self.languages]
 
     def read(self, paths: Sequence[Path]) -> Iterator[Example]:

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+
+from pydantic.dataclasses import dataclass
 
 from mdialeval.errors import ConfigError, DataError
 from mdialeval.languages import canonical
 from mdialeval.readers.opening import json_rows
+from mdialeval.readers.protocol import OPTIONS
 from mdialeval.records import Dialogue, Turn
 
 _OWN_CODES = {"jp": "ja"}
 """The file names say ``Jp`` for Japanese."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, config=OPTIONS)
 class XPersona:
     """Reads ``Zh_persona_train_corrected.json``: a list of ``{"persona": [...], "dialogue": [[user, system], ...]}``.
 
