@@ -7,7 +7,10 @@ from typing import Protocol
 
 from mdialeval.records import Graph
 
-PARSERS: Mapping[str, str] = {}
+PARSERS: Mapping[str, str] = {
+    "given": "mdialeval.graphs.given:GivenParser",
+    "dummy": "mdialeval.graphs.dummy:DummyParser",
+}
 
 
 class GraphParser(Protocol):

@@ -40,7 +40,7 @@ class Limits(NamedTuple):
     terms: int = 20_000
     branches: int = 2_000
     seconds: float = 10.0
-    restarts: int = 12
+    restarts: int = 6
 
 
 class Solution(NamedTuple):

@@ -12,12 +12,13 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from mdialeval.graphs.layout import depth_first
 from mdialeval.graphs.ucca_codec import Passage, yields
 from mdialeval.records import Graph
 
 _SENSE = re.compile(r"-\d\d+$")
 _CLOSING = frozenset(".?!")
-_NUMBERED = re.compile(r"^(op|snt)\d+$")
+_NUMBERED = re.compile(r"^(op|snt)\d+(?=$|-of$)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +109,18 @@ def from_amr(graph: Graph, all_units: bool = True) -> View:
     """
     if not graph.concepts:
         return View((), (), (), (), (), ())
-    order, parent, labels, primary = _depth_first(graph)
+    order: list[int] = []
+    parent: dict[int, int] = {}
+    primary: dict[int, str] = {}
+    labels: dict[int, set[str]] = {}
+    for step in depth_first(graph):
+        role = _NUMBERED.sub(r"\1", step.role)
+        labels.setdefault(step.node, set()).add(role)
+        if not step.again:
+            order.append(step.node)
+            primary[step.node] = role
+            if step.parent >= 0:
+                parent[step.node] = step.parent
     position = {node: i for i, node in enumerate(order)}
     below: dict[int, set[int]] = {node: {position[node]} for node in order}
     for node in reversed(order):
@@ -126,36 +138,6 @@ def from_amr(graph: Graph, all_units: bool = True) -> View:
             graph.concepts[n] if n not in parent else f"{graph.concepts[parent[n]]} {graph.concepts[n]}" for n in chosen
         ),
     )
-
-
-def _depth_first(graph: Graph) -> tuple[list[int], dict[int, int], dict[int, set[str]], dict[int, str]]:
-    """Nodes depth first, their parents and labels; an edge walked backwards is ``role-of`` of the node it reaches."""
-    out: list[list[tuple[str, int]]] = [[] for _ in graph.concepts]
-    back: list[list[tuple[str, int]]] = [[] for _ in graph.concepts]
-    for source, role, target in graph.edges:
-        role = _NUMBERED.sub(r"\1", role)
-        out[source].append((role, target))
-        back[target].append((f"{role}-of", source))
-    order: list[int] = []
-    parent: dict[int, int] = {}
-    primary = {graph.top: "top"}
-    stack = [(graph.top, -1, "top")]
-    seen: set[int] = set()
-    while stack:
-        node, above, role = stack.pop()
-        if node in seen:
-            continue
-        seen.add(node)
-        order.append(node)
-        if above >= 0:
-            parent[node], primary[node] = above, role
-        steps = out[node] + back[node]
-        stack.extend((other, node, step) for step, other in reversed(steps) if other not in seen)
-    labels = {node: {primary[node]} for node in order}
-    for source, role, target in graph.edges:
-        if parent.get(source) != target:  # an edge that the layout walks backwards labels its source alone
-            labels[target].add(_NUMBERED.sub(r"\1", role))
-    return order, parent, labels, primary
 
 
 def lemma(concept: str) -> str:
