@@ -8,6 +8,7 @@ from typing import Protocol
 from mdialeval.records import Graph
 
 PARSERS: Mapping[str, str] = {
+    "dependency": "mdialeval.graphs.dependency:DependencyParser",
     "given": "mdialeval.graphs.given:GivenParser",
     "dummy": "mdialeval.graphs.dummy:DummyParser",
 }

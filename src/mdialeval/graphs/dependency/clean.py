@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 
+from mdialeval.graphs.dependency.lexicon import FUNCTION_WORDS
 from mdialeval.segments import clean as clean_turn
 from mdialeval.segments import has_letters, split_sentences
 
@@ -14,13 +15,6 @@ MAX_SENTENCES = 60
 _MAX_TOKEN = 60
 _MIN_JUDGED = 6
 
-_FUNCTION_WORDS = frozenset(
-    "the a an and or but if of to in on at for with from by as is are was were be been am do does did have has had not "
-    "no yes i you he she it we they me him her us them my your his its our their this that these those what who when "
-    "where why how which there here so then than very can could will would shall should may might must just all some "
-    "any out up down about into over after before because too also only now well oh don't i'm it's that's don't let go "
-    "like get know think want good see time more one".split()
-)
 _QUOTES = str.maketrans({"“": '"', "”": '"', "„": '"', "«": '"', "»": '"', "’": "'", "‘": "'", "`": "'", "´": "'"})
 _LONG = re.compile(rf"\S{{{_MAX_TOKEN},}}")
 _STUTTER = re.compile(r"([!?.,;:\-_=*~#'\"])\1{3,}")
@@ -30,7 +24,7 @@ def plain(text: str) -> str:
     """NFKC, without control and format characters or dialogue markup, detokenised, shouting lowered, single blanks.
 
     >>> plain("I  DO NOT\\nKNOW THAT MAN , sir\\u200b ! __eou__")
-    'I  do not know that man, sir!'.replace("  ", " ")
+    'I do not know that man, sir!'
     """
     text = unicodedata.normalize("NFKC", text)
     text = "".join(" " if c.isspace() else c for c in text if c.isspace() or unicodedata.category(c)[0] != "C")
@@ -76,10 +70,10 @@ def english_problem(text: str) -> str:
     if latin < 0.5 * len(letters):
         return "not English: written in another script; parse the English side of the dialogue"
     words = re.findall(r"[^\W\d_]+(?:['’][^\W\d_]+)?", text.lower())
-    common = sum(word in _FUNCTION_WORDS or word.partition("'")[0] in _FUNCTION_WORDS for word in words)
+    common = sum(word in FUNCTION_WORDS or word.partition("'")[0] in FUNCTION_WORDS for word in words)
     if len(words) >= _MIN_JUDGED and common < 0.1 * len(words):
         accented = sum(not c.isascii() for c in letters)
-        if common == 0 and (accented or len(words) >= 2 * _MIN_JUDGED) or accented > 1:
+        if (common == 0 and (accented or len(words) >= 2 * _MIN_JUDGED)) or accented > 1:
             return (
                 f"not English: {common} of {len(words)} words are common English words; "
                 "parse the English side of the dialogue"

@@ -12,6 +12,7 @@ class Draft:
         self.concepts: list[str] = []
         self.constants: set[int] = set()
         self.edges: dict[tuple[int, str, int], None] = {}
+        self._joined: set[tuple[int, int]] = set()
 
     def node(self, concept: str) -> int:
         """A new node."""
@@ -20,8 +21,9 @@ class Draft:
 
     def edge(self, source: int, role: str, target: int) -> None:
         """An edge; loops, and an edge against one that is already there, are left out."""
-        if source == target or any((target, r, source) in self.edges for r in self._roles_between(target, source)):
+        if source == target or (target, source) in self._joined:
             return
+        self._joined.add((source, target))
         self.edges[source, role, target] = None
 
     def value(self, source: int, role: str, constant: str) -> None:
@@ -51,6 +53,7 @@ class Draft:
         """Let every edge of one node start or end at another."""
         moved = {(new if s == old else s, r, new if t == old else t): None for s, r, t in self.edges}
         self.edges = {(s, r, t): None for s, r, t in moved if s != t}
+        self._joined = {(s, t) for s, _, t in self.edges}
 
     def graph(self, top: int, status: GraphStatus = "ok", detail: str = "") -> Graph:
         """What hangs together with the top, numbered depth first from it."""
@@ -77,6 +80,3 @@ class Draft:
             status,
             detail,
         )
-
-    def _roles_between(self, source: int, target: int) -> list[str]:
-        return [r for s, r, t in self.edges if s == source and t == target]
