@@ -1,38 +1,11 @@
 """Evaluate open-domain dialogue in many languages.
 
-The verbs of the command line are functions here: ``mdialeval.run("configs/quickstart.yaml")``.
+The verbs of the command line are functions of ``mdialeval.api``::
+
+    from mdialeval import api
+    outcome = api.run("configs/quickstart.yaml")
+
+They are not repeated here, since ``mdialeval.rank`` or ``mdialeval.train`` name the packages behind the verbs.
 """
 
 __version__ = "0.1.0"
-
-from mdialeval.api import (
-    Outcome,
-    catalogue,
-    check,
-    correlate,
-    export,
-    rank,
-    report,
-    rows,
-    run,
-    score,
-    show,
-    train,
-    translate,
-)
-
-__all__ = [
-    "Outcome",
-    "catalogue",
-    "check",
-    "correlate",
-    "export",
-    "rank",
-    "report",
-    "rows",
-    "run",
-    "score",
-    "show",
-    "train",
-    "translate",
-]

@@ -104,7 +104,7 @@ def scorer_specs(config: RunConfig, evaluators: dict[str, Stage]) -> list[Scorer
 def _examples(source: Source, config: RunConfig, run: Run) -> Stage:
     stage = source_stage(source, config.translate.source, config.execution.shard_size, run)
     if stage.summary()["record"] != "Example":
-        raise DataError("holds dialogues without rated responses: `score` needs a response column", source.path[0])
+        raise DataError("holds dialogues without rated responses: `score` needs a response column", source.where)
     return stage
 
 

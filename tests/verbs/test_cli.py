@@ -1,0 +1,119 @@
+"""The command line: every verb called once, every exit code, every shipped configuration, every README command."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from ruamel.yaml import YAML
+
+from mdialeval.cli import app, main
+from mdialeval.config import load
+
+ROOT = Path(__file__).resolve().parents[2]
+CONFIGS = sorted((ROOT / "configs").glob("*.yaml"))
+Small = Callable[..., dict[str, Any]]
+
+
+def _call(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, *arguments: str) -> tuple[int, str]:
+    """Exit code and everything printed."""
+    monkeypatch.setattr(sys, "argv", ["mdialeval", *arguments])
+    try:
+        main()
+        code = 0
+    except SystemExit as stop:
+        code = stop.code if isinstance(stop.code, int) else 0 if stop.code is None else 1
+    captured = capsys.readouterr()
+    return code, captured.out + captured.err
+
+
+@pytest.fixture
+def yaml(small_run: Small, tmp_path: Path) -> Path:
+    path = tmp_path / "small.yaml"
+    with path.open("w", encoding="utf-8") as stream:
+        YAML().dump(json.loads(json.dumps(small_run())), stream)
+    return path
+
+
+def test_every_verb_runs_from_the_command_line(
+    yaml: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for verb in ("translate", "rank", "train", "score", "correlate", "report", "run"):
+        code, text = _call(capsys, monkeypatch, verb, str(yaml), "--quiet")
+        assert code == 0, text
+        assert "runs" in text
+    for verb in ("translate", "rank", "score", "correlate"):
+        out = tmp_path / f"{verb}.csv"
+        code, text = _call(capsys, monkeypatch, verb, str(yaml), "--quiet", "--output", str(out))
+        assert code == 0, text
+        assert out.stat().st_size > 0
+    code, text = _call(capsys, monkeypatch, "show", str(tmp_path / "runs" / "small"))
+    assert code == 0
+    assert "translate-" in text
+
+
+def test_mistakes_end_with_their_exit_code_and_no_traceback(
+    yaml: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cases = [
+        (2, "unknown key", ("run", str(yaml), "--set", "corpse=1")),
+        (2, "unknown translation engine 'fierfox'", ("run", str(yaml), "--set", "translate.routes.pt=fierfox")),
+        (2, "no such configuration file", ("run", "nowhere.yaml")),
+        (2, "unknown kind 'engine'", ("list", "engine")),
+        (3, "no such file", ("translate", str(yaml), "--set", "corpus.path=/nowhere.jsonl")),
+        (3, "no such file", ("show", str(tmp_path / "nothing"))),
+    ]
+    for expected, message, arguments in cases:
+        code, text = _call(capsys, monkeypatch, *arguments)
+        assert (code, message in text, "Traceback" in text) == (expected, True, False), text
+
+
+def test_check_lists_assets_and_fails_where_one_is_missing(
+    yaml: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    code, text = _call(capsys, monkeypatch, "check", str(yaml))
+    assert code == 0, text
+    assert "ok      read" in text
+    code, text = _call(capsys, monkeypatch, "check", str(yaml), "--set", "score.sets.0.path=/nowhere.jsonl")
+    assert code == 4
+    assert "MISSING score" in text
+
+
+def test_list_names_back_ends_without_loading_them(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    code, text = _call(capsys, monkeypatch, "list")
+    assert code == 0
+    for name in ("firefox", "xdial", "sensibleness", "embedded", "copied_source"):
+        assert name in text
+    code, text = _call(capsys, monkeypatch, "list", "engines")
+    assert "apertium" in text
+    assert "xdial" not in text
+
+
+@pytest.mark.parametrize("path", CONFIGS, ids=lambda p: p.name)
+def test_every_shipped_configuration_is_valid(path: Path) -> None:
+    config = load(path)
+    assert config.run == path.stem or config.run
+
+
+def test_help_has_an_example_for_every_verb() -> None:
+    for name in ("translate", "rank", "train", "score", "correlate", "report", "run", "check", "list", "show"):
+        code = "from mdialeval.cli import main; main()"
+        done = subprocess.run([sys.executable, "-c", code, name, "--help"], capture_output=True, text=True, check=True)
+        assert "Example: mdialeval" in done.stdout, name
+
+
+def test_readme_commands_name_what_exists() -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    for path in re.findall(r"(?:configs|scripts|docs|data)/[\w./-]+\.(?:yaml|sh|py|md|jsonl)", text):
+        assert (ROOT / path).exists(), path
+    verbs = {command.name or command.callback.__name__ for command in app.registered_commands if command.callback}
+    for verb in re.findall(r"^ *\$? *(?:\.venv/bin/)?mdialeval ([a-z]+)", text, re.MULTILINE):
+        assert verb in verbs, verb
