@@ -7,7 +7,7 @@ are not finished yet, and returns finished stages, whose rows ``rows`` streams a
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar, cast
 
@@ -134,6 +134,30 @@ def show(path: str | Path, rows: int = 5) -> list[str]:
     from mdialeval.verbs.show import show as verb
 
     return verb(Path(path), rows)
+
+
+def audit(
+    one: str | Path, other: str | Path, reader: str = "jsonl", other_reader: str = "", threshold: float = 0.8
+) -> Any:
+    """What two data sets share (``readers.overlap.OverlapReport``): the same dialogue, exactly or nearly."""
+    from mdialeval.verbs.audit import audit as verb
+
+    return verb(Path(one), Path(other), reader, other_reader, threshold)
+
+
+def languages(codes: Sequence[str] = ()) -> list[Any]:
+    """Every language's codes and who can translate English into it (``translate.spellings.LanguageRow``)."""
+    from mdialeval.translate.spellings import rows as table
+
+    return table(codes)
+
+
+def datasets(name: str | None = None) -> list[Any]:
+    """The corpora that the readers know (``readers.catalogue.Dataset``), or the one of this name."""
+    from mdialeval.readers.catalogue import DATASETS
+    from mdialeval.readers.catalogue import describe as one
+
+    return [one(name)] if name else list(DATASETS.values())
 
 
 def describe(outcome: Outcome) -> list[str]:

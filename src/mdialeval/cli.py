@@ -129,3 +129,50 @@ def show(
     """
     for line in api.show(path, rows):
         typer.echo(line)
+
+
+@app.command()
+def languages(codes: Annotated[list[str] | None, typer.Argument(help="only these, in any spelling")] = None) -> None:
+    """Print every language's codes, who covers it, and who translates English into it on this machine.
+
+    Example: mdialeval languages pt_BR zho_Hans
+    """
+    typer.echo(f"{'code':<8} {'name':<22} {'script':<6} {'NLLB':<9} {'M2M100':<7} {'Marian':<9} XLM-R  from English")
+    for row in api.languages(codes or ()):
+        engines = ", ".join(row.from_english) or "-"
+        names = f"{row.code:<8} {row.name:<22} {row.script:<6} {row.nllb:<9} {row.m2m100:<7} {row.marian:<9}"
+        typer.echo(f"{names} {'yes' if row.covered else 'no':<6} {engines}{'  ' + row.note if row.note else ''}")
+
+
+@app.command()
+def data(name: Annotated[str | None, typer.Argument(help="one of them, in full")] = None) -> None:
+    """List the corpora that the readers know: scale, size, licence and where to get them.
+
+    Example: mdialeval data xdial-dailydialog-zhao
+    """
+    for entry in api.datasets(name):
+        typer.echo(f"{entry.name:<28} {entry.rows}  [{entry.licence}]")
+        if name:
+            scales = ", ".join(f"{key} {low:g} to {high:g}" for key, (low, high) in entry.scales.items())
+            typer.echo(f"  {entry.what}\n  languages: {' '.join(entry.languages)}\n  ratings: {scales or 'none'}")
+            typer.echo(f"  reader: {entry.reader} {dict(entry.options) or ''}\n  {entry.where}")
+
+
+@app.command()
+def audit(
+    one: Annotated[Path, typer.Argument(help="training data")],
+    other: Annotated[Path, typer.Argument(help="test data")],
+    reader: Annotated[str, typer.Option(help="of the first file")] = "jsonl",
+    other_reader: Annotated[str, typer.Option(help="of the second file; the same where not given")] = "",
+    threshold: Annotated[float, typer.Option(help="least similarity of near duplicates")] = 0.8,
+) -> None:
+    """Report exact and near overlap between two data sets, across languages.
+
+    Example: mdialeval audit dev.json dailydialog-zhao.csv --reader dailydialogpp --other-reader xdial
+    """
+    found = api.audit(one, other, reader, other_reader, threshold)
+    counts = ", ".join(f"{n} {kind}" for kind, n in sorted(found.kinds.items())) or "none"
+    typer.echo(f"{found.one_items} and {found.other_items} items; overlap: {counts} ({found.share:.1%} of the first)")
+    for overlap in found.overlaps[:20]:
+        where = f"{overlap.one} ({overlap.one_language}) ~ {overlap.other} ({overlap.other_language})"
+        typer.echo(f"  {overlap.kind:<5} {overlap.similarity:.2f} {where}: {overlap.text}")

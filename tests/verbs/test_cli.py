@@ -117,3 +117,25 @@ def test_readme_commands_name_what_exists() -> None:
     verbs = {command.name or command.callback.__name__ for command in app.registered_commands if command.callback}
     for verb in re.findall(r"^ *\$? *(?:\.venv/bin/)?mdialeval ([a-z]+)", text, re.MULTILINE):
         assert verb in verbs, verb
+
+
+def test_languages_data_and_audit_print_their_tables(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    code, text = _call(capsys, monkeypatch, "languages", "PT-br", "zho_Hans")
+    assert code == 0
+    assert "por_Latn" in text
+    assert "Simplified" in text
+    code, text = _call(capsys, monkeypatch, "languages", "ge")
+    assert code == 2
+    assert "de (German)" in text
+    code, text = _call(capsys, monkeypatch, "data", "maia")
+    assert code == 0
+    assert "understandability 0 to 1" in text
+    rows = ["We met at the old harbour before the storm came.", "Never again in winter, my friend."]
+    for name, language in (("one", "en"), ("two", "fr")):
+        line = json.dumps({"id": f"{name}-1", "language": language, "turns": rows})
+        (tmp_path / f"{name}.jsonl").write_text(line + "\n", encoding="utf-8")
+    code, text = _call(capsys, monkeypatch, "audit", str(tmp_path / "one.jsonl"), str(tmp_path / "two.jsonl"))
+    assert code == 0
+    assert "overlap: 1 exact (100.0% of the first)" in text

@@ -33,6 +33,9 @@ class TrainConfig(Section):
     )
     languages: list[LanguageCode] = Field(default_factory=list, description="train on these; all where empty")
     max_pairs: int | None = Field(None, ge=2, description="at most this many training pairs a dimension")
+    leakage: Literal["refuse", "drop", "allow"] = Field(
+        "refuse", description="training items that also occur in a rated set: an error, left out, or trained on"
+    )
     dev_share: float = Field(0.1, gt=0, lt=0.5, description="share of the dialogue groups held out for selection")
 
     encoder: str = Field("embedded", description="'embedded', a hub name or a local folder")
@@ -45,6 +48,7 @@ class TrainConfig(Section):
     layers: Literal["last", "mix"] = Field("last", description="the encoder's last layer, or a learned mixture")
     hidden: int = Field(256, ge=0, description="width of the head's hidden layer; 0 = linear")
     dropout: float = Field(0.1, ge=0, lt=1, description="in the head")
+    encoder_dropout: float = Field(0.0, ge=0, lt=1, description="inside the encoder while it learns")
     trainable_layers: int | None = Field(
         None, ge=0, description="top layers that learn; all where empty; 0 = frozen encoder, encoded once"
     )

@@ -109,7 +109,7 @@ def _notices(
             text = f"{funnel.n_truncated} of {funnel.n_in} rows are longer than the estimator's window"
             yield Notice(f"QE {funnel.language}", text)
     for name, stage in evaluators.items():
-        for warning in stage.summary()["warnings"]:
+        for warning in (*stage.summary()["warnings"], *stage.summary()["leakage"]):
             yield Notice(f"evaluator {name}", warning)
     for entry in scored:
         statuses = entry.predictions.summary()["statuses"]

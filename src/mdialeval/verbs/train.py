@@ -12,9 +12,11 @@ from mdialeval.pipeline import Progress, is_main_rank
 from mdialeval.rank.select import cut
 from mdialeval.records import Dialogue, Example, RankedTranslation, TrainingPair, Translation, turn_id
 from mdialeval.registry import create
+from mdialeval.signature import fingerprint
 from mdialeval.store import Run, Stage
 from mdialeval.tasks.protocol import TASKS
 from mdialeval.translate.turns import rebuild
+from mdialeval.verbs.leakage import Leakage, find_leakage
 from mdialeval.verbs.rank import funnels_of
 from mdialeval.verbs.read import items_of, source_stage
 
@@ -38,16 +40,21 @@ def train(
     data = {s.title: source_stage(s, config.translate.source, config.execution.shard_size, run) for s in section.data}
     inputs = {f"data {title}": stage.fingerprint for title, stage in data.items()}
     inputs |= {name: stage.fingerprint for name, stage in (("corpus", corpus), ("ranked", ranked)) if stage}
+    leakage = find_leakage(config, run, [*([corpus] if corpus else []), *data.values()])
     stages = {}
     for dimension, recipe in section.dimensions.items():
         k = recipe.top_k or config.rank.k[0]
         settings = {**section.content("dimensions", "data"), **recipe.content(), "dimension": dimension, "top_k": k}
+        settings["left_out"] = fingerprint(sorted(leakage.drop)) if leakage.drop else ""
         stage = run.stage("train", VERSION, {**settings, "seed": config.seed}, inputs)
         stages[dimension] = stage
         if not stage.done:
             items = training_items(corpus, ranked, k, [*data.values()], frozenset(section.languages))
-            pairs = list(_task(dimension, recipe, items, config.seed))
-            _train_one(config, stage, dimension, pairs, ", ".join([*data, *(["corpus"] if corpus else [])]), progress)
+            allowed = (item for item in items if not leakage.drop & {item.id, item.source_id, _group(item)})
+            pairs = list(_task(dimension, recipe, allowed, config.seed))
+            _train_one(
+                config, stage, dimension, pairs, ", ".join([*data, *(["corpus"] if corpus else [])]), leakage, progress
+            )
     return stages
 
 
@@ -110,8 +117,18 @@ def _task(dimension: str, recipe: DimensionConfig, items: Iterator[Item], seed: 
     yield from task.pairs(items, seed)
 
 
+def _group(item: Item) -> str:
+    return item.group if isinstance(item, Example) else item.id
+
+
 def _train_one(
-    config: RunConfig, stage: Stage, dimension: str, pairs: list[TrainingPair], note: str, progress: Progress
+    config: RunConfig,
+    stage: Stage,
+    dimension: str,
+    pairs: list[TrainingPair],
+    note: str,
+    leakage: Leakage,
+    progress: Progress,
 ) -> None:
     from mdialeval.train.evaluators import train_evaluator
 
@@ -131,6 +148,7 @@ def _train_one(
                 "history": [dict(figures) for figures in summary.history],
                 "truncated": summary.n_truncated,
                 "turns_dropped": summary.n_turns_dropped,
+                "leakage": list(leakage.text),
                 "warnings": list(summary.warnings),
             },
             files,
