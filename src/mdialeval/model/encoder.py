@@ -16,7 +16,7 @@ from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
-from transformers import AutoModel, AutoTokenizer
+from transformers import AutoConfig, AutoModel, AutoTokenizer
 
 from mdialeval.errors import BackendError, ConfigError
 from mdialeval.model.batches import Attention, Batch
@@ -25,14 +25,22 @@ Pooling = Literal["parts", "mean", "start", "response"]
 Layers = Literal["last", "mix"]
 
 
-def load_base(where: str) -> tuple[Any, Any]:
+def load_base(where: str, dropout: float | None = None) -> tuple[Any, Any]:
     """The encoder and tokenizer at a folder or hub name, in fp32.
+
+    Args:
+        where: what ``from_pretrained`` takes.
+        dropout: inside the encoder while it learns; None = as its configuration says.
 
     Raises:
         BackendError: they cannot be loaded; the message says what to do.
     """
     try:
-        model = AutoModel.from_pretrained(where, dtype=torch.float32)
+        config = AutoConfig.from_pretrained(where)
+        for name in ("hidden_dropout_prob", "attention_probs_dropout_prob"):
+            if dropout is not None and hasattr(config, name):
+                setattr(config, name, dropout)
+        model = AutoModel.from_pretrained(where, config=config).float()
         tokenizer = AutoTokenizer.from_pretrained(where)
     except (OSError, ValueError) as error:
         raise BackendError(

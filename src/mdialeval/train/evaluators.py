@@ -93,7 +93,7 @@ def train_evaluator(
     check_labels(chosen, "training")
     split = split_by_group(chosen, config.dev_share, seed)
     device = choose_device(config.device)
-    base, tokenizer = load_base(str(assets.resolve_encoder(config.encoder)))
+    base, tokenizer = load_base(str(assets.resolve_encoder(config.encoder)), config.encoder_dropout)
     base_hash = weights_hash(base)
     architecture = choose_architecture(config, base, has_context=any(p.context for p in split.train))
     markup = Markup(config.max_tokens, config.max_turns, config.speakers)
