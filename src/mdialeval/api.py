@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeVar, cast
 
 from mdialeval import records
-from mdialeval.config import RunConfig, load, parse
+from mdialeval.config import RunConfig, load
+from mdialeval.config import parse as parse_config
 from mdialeval.errors import DataError
 from mdialeval.pipeline import Progress
 from mdialeval.store import Run, Stage
@@ -43,6 +44,14 @@ def translate(config: Config, *, quiet: bool = True) -> Outcome:
     """Machine-translate the corpus into every target language, turn by turn, with flags."""
     line = _Line(config, quiet)
     return line.outcome(line.translated())
+
+
+def parse(config: Config, *, quiet: bool = True) -> Outcome:
+    """Parse the English turns of the corpus into semantic graphs."""
+    from mdialeval.verbs.parse import parse as verb
+
+    line = _Line(config, quiet)
+    return line.outcome(verb(line.config, line.run, line.corpus(), line.progress))
 
 
 def rank(config: Config, *, quiet: bool = True) -> Outcome:
@@ -136,6 +145,44 @@ def show(path: str | Path, rows: int = 5) -> list[str]:
     return verb(Path(path), rows)
 
 
+def faithfulness(
+    source: str | Path, target: str | Path | None = None, measure: str = "smatch", **options: Any
+) -> list[Any]:
+    """Semantic faithfulness of rewrites (``graphs.faithfulness.Faithfulness``), one row a pair.
+
+    Args:
+        source: a file of sentence pairs, or, with ``target``, a file of graphs (PENMAN, or UCCA XML).
+        target: the other file of graphs.
+        measure: smatch, usim or triples.
+        **options: of ``verbs.faithfulness.pairs_faithfulness``.
+    """
+    from mdialeval.verbs.faithfulness import graphs_faithfulness, pairs_faithfulness
+
+    if target is not None:
+        return list(graphs_faithfulness(Path(source), Path(target), measure))
+    return list(pairs_faithfulness(Path(source), measure, **options))
+
+
+def evaluate_estimator(gold: str | Path, config: Config, languages: str = "") -> list[Any]:
+    """Check the configured quality estimator against human scores (``rank.evaluate.QeEvaluation``), per language.
+
+    Args:
+        gold: an MLQE-PE or WMT-QE file, or the common beginning of ``.src``, ``.mt`` and ``.da`` files.
+        config: the section ``rank`` names the estimator.
+        languages: such as ``en-de``, where the file's name does not tell.
+    """
+    from mdialeval.languages import pair
+    from mdialeval.rank.evaluate import evaluate_estimator as verb
+    from mdialeval.rank.gold import read_gold
+    from mdialeval.rank.protocol import create_estimator
+
+    section = read_config(config).rank
+    source, target = pair(languages) if languages else (None, None)
+    shared = {"batch_size": section.batch_size, "device": section.device, "on_long": section.on_long}
+    estimator = create_estimator(section.estimator, section.options, **shared)
+    return list(verb(estimator, read_gold(gold, target, source)))
+
+
 def audit(
     one: str | Path, other: str | Path, reader: str = "jsonl", other_reader: str = "", threshold: float = 0.8
 ) -> Any:
@@ -160,25 +207,11 @@ def datasets(name: str | None = None) -> list[Any]:
     return [one(name)] if name else list(DATASETS.values())
 
 
-def describe(outcome: Outcome) -> list[str]:
-    """Lines for people: what each stage counted, where it lies, and the report."""
-    lines = []
-    for stage in outcome.stages:
-        summary = stage.summary()
-        plain = [f"{k} {v:,}" if isinstance(v, int) else f"{k} {v}" for k, v in summary.items() if _is_short(v)]
-        lines += [f"{stage.verb}: {', '.join(plain)}", f"  {stage.folder}"]
-    return lines + ([f"report: {outcome.report}"] if outcome.report else [])
-
-
-def _is_short(value: Any) -> bool:
-    return isinstance(value, (int, float)) or (isinstance(value, str) and len(value) < 40)
-
-
 def read_config(config: Config) -> RunConfig:
     """The validated configuration behind any of its forms."""
     if isinstance(config, RunConfig):
         return config
-    return load(config) if isinstance(config, (str, Path)) else parse(config)
+    return load(config) if isinstance(config, (str, Path)) else parse_config(config)
 
 
 class _Line:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
 
@@ -13,6 +14,7 @@ import typer
 from mdialeval import __version__, api
 from mdialeval.config import RunConfig, load, parse
 from mdialeval.errors import MdialevalError, MissingExtraError
+from mdialeval.tables import write_records
 
 app = typer.Typer(
     name="mdialeval",
@@ -60,28 +62,90 @@ def _config(path: Path | None, overrides: list[str] | None) -> RunConfig:
     return config
 
 
+def _call(
+    function: Callable[..., api.Outcome],
+    path: Path | None,
+    overrides: list[str] | None,
+    output: Path | None,
+    quiet: bool,
+) -> None:
+    """Run a verb, print what its stages counted, and export its rows where asked for."""
+    outcome = function(_config(path, overrides), quiet=quiet)
+    from mdialeval.verbs.describe import describe_stages
+
+    for line in describe_stages(outcome.stages, outcome.report):
+        typer.echo(line)
+    if output is not None:
+        typer.echo(f"{output}: {api.export(outcome, output):,} rows")
+
+
 def _verb(name: str, example: str) -> None:
     """Register one verb that takes a configuration and prints what its stages counted."""
     function = getattr(api, name)
 
     def command(config: Config = None, set_: Set = None, output: Output = None, quiet: Quiet = False) -> None:
-        outcome = function(_config(config, set_), quiet=quiet)
-        for line in api.describe(outcome):
-            typer.echo(line)
-        if output is not None:
-            typer.echo(f"{output}: {api.export(outcome, output):,} rows")
+        _call(function, config, set_, output, quiet)
 
     about = (function.__doc__ or "").partition("\n")[0]
     app.command(name, help=f"{about}\n\nExample: {example}")(command)
 
 
 _verb("translate", "mdialeval translate configs/quickstart.yaml --output translations.jsonl")
-_verb("rank", "mdialeval rank configs/quickstart.yaml --set rank.k=20 --output kept.csv")
+_verb("parse", "mdialeval parse configs/quickstart.yaml --output graphs.jsonl")
 _verb("train", "mdialeval train configs/quickstart.yaml --set train.epochs=2")
 _verb("score", "mdialeval score configs/quickstart.yaml --output predictions.csv")
 _verb("correlate", "mdialeval correlate configs/quickstart.yaml --output agreement.csv")
 _verb("report", "mdialeval report configs/quickstart.yaml")
 _verb("run", "mdialeval run configs/quickstart.yaml")
+
+
+@app.command()
+def rank(
+    config: Config = None,
+    set_: Set = None,
+    output: Output = None,
+    quiet: Quiet = False,
+    evaluate: Annotated[
+        Path | None,
+        typer.Option(help="instead: check the estimator against this file of human scores (MLQE-PE, WMT-QE)"),
+    ] = None,
+    languages: Annotated[str, typer.Option(help="of that file, such as en-de, where its name does not tell")] = "",
+) -> None:
+    """Estimate translation quality and keep the top k per cent of every language.
+
+    Example: mdialeval rank configs/quickstart.yaml --set rank.k=20 --output kept.csv
+    """
+    if evaluate is not None:
+        from mdialeval.verbs.describe import describe_evaluation
+
+        for line in describe_evaluation(api.evaluate_estimator(evaluate, _config(config, set_), languages)):
+            typer.echo(line)
+        return
+    _call(api.rank, config, set_, output, quiet)
+
+
+@app.command()
+def faithfulness(
+    pairs: Annotated[Path, typer.Argument(help="sentence pairs (.jsonl, .csv, .tsv), or graphs (PENMAN, UCCA .xml)")],
+    target: Annotated[Path | None, typer.Argument(help="the other file, where the first holds graphs")] = None,
+    measure: Annotated[str, typer.Option(help="smatch, usim or triples")] = "smatch",
+    source_column: Annotated[str, typer.Option(help="the column of the sources")] = "source",
+    rewrite_column: Annotated[str, typer.Option(help="the column of the rewrites")] = "rewrite",
+    parser: Annotated[str, typer.Option(help="an entry of `mdialeval list parsers`")] = "dependency",
+    output: Output = None,
+) -> None:
+    """Compare the meaning of rewrites with their sources by semantic graphs; missing and added edges explain.
+
+    Example: mdialeval faithfulness data/contrast/rewrites.jsonl --output faithfulness.csv
+    """
+    options = {} if target else {"source_column": source_column, "rewrite_column": rewrite_column, "parser": parser}
+    rows = api.faithfulness(pairs, target, measure, **options)
+    from mdialeval.verbs.describe import describe_faithfulness
+
+    for line in describe_faithfulness(rows):
+        typer.echo(line)
+    if output is not None:
+        typer.echo(f"{output}: {write_records(output, rows, type(rows[0])):,} rows")
 
 
 @app.command()

@@ -9,6 +9,7 @@ from pydantic import Field
 
 from mdialeval.config.corpus import Source
 from mdialeval.config.correlate import CorrelateConfig, ReportConfig
+from mdialeval.config.parse import ParseConfig
 from mdialeval.config.rank import RankConfig
 from mdialeval.config.score import ScoreConfig
 from mdialeval.config.section import Section
@@ -35,6 +36,7 @@ class RunConfig(Section):
     corpus: Source | None = Field(None, description="English dialogues")
     translate: TranslateConfig = Field(default_factory=TranslateConfig)
     rank: RankConfig = Field(default_factory=RankConfig)
+    parse: ParseConfig = Field(default_factory=ParseConfig)
     train: TrainConfig = Field(default_factory=TrainConfig)
     score: ScoreConfig = Field(default_factory=ScoreConfig)
     correlate: CorrelateConfig = Field(default_factory=CorrelateConfig)

@@ -1,4 +1,4 @@
-"""Dialogues that are both trained on and checked against: refused, left out of training, or allowed, and always said."""
+"""Dialogues both trained on and checked against: refused, left out of training, or allowed, and always said."""
 
 from __future__ import annotations
 

@@ -1,0 +1,126 @@
+"""``parse``: the English turns of the corpus as semantic graphs, shared by all translations of a turn."""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from mdialeval.cache import Cache
+from mdialeval.config.parse import ParseConfig
+from mdialeval.config.run import RunConfig
+from mdialeval.errors import DataError
+from mdialeval.graphs.protocol import PARSERS, GraphParser
+from mdialeval.pipeline import Progress, Shard, is_main_rank, run_shards
+from mdialeval.records import Dialogue, Example, Graph, turn_id, turns_of
+from mdialeval.registry import create
+from mdialeval.store import Run, Stage
+from mdialeval.verbs.read import shard_items
+
+VERSION = 1
+CACHE = "parse.sqlite"
+PIVOT = "en"
+
+
+def parse(config: RunConfig, run: Run, corpus: Stage, progress: Progress) -> Stage:
+    """Parse every English turn of a ``read`` stage; one graph a turn with the turn's id.
+
+    Raises:
+        DataError: the corpus is not in English: graphs stand on the English side alone.
+    """
+    languages = corpus.summary()["languages"]
+    if PIVOT not in languages:
+        raise DataError(
+            f"graphs are parsed on the English side, and this corpus is in {', '.join(languages)}: "
+            "parse the English originals; their translations share the graphs",
+            field="language",
+        )
+    parser = _parser(json.dumps([config.parse.parser, config.parse.options], sort_keys=True))
+    settings = {**config.parse.content("options"), "parser": parser.identity}
+    stage = run.stage("parse", VERSION, settings, {"corpus": corpus.fingerprint})
+    factory = _Factory(config.parse, corpus, run.folder.parent / CACHE)
+    run_shards(stage, len(corpus.shards()), factory, Graph, execution=config.execution, progress=progress)
+    if not stage.done and is_main_rank():
+        statuses = Counter(graph.status for graph in stage.read(Graph))
+        total = sum(statuses.values())
+        usable = statuses["ok"] + statuses["truncated"]
+        stage.finish(
+            {
+                "rows": total,
+                "parser": parser.identity,
+                "statuses": dict(sorted(statuses.items())),
+                "coverage": f"{usable} of {total}",
+            }
+        )
+    return stage
+
+
+def parse_texts(
+    parser: GraphParser, texts: Sequence[str], cache: Cache | None = None, batch_size: int = 64
+) -> list[Graph]:
+    """Graphs of texts in order: distinct texts once, from the cache where it has them; failures are never cached."""
+    distinct = list(dict.fromkeys(texts))
+    known = cache.get(distinct) if cache else [None] * len(distinct)
+    found = {text: _decode(value) for text, value in zip(distinct, known, strict=True) if value is not None}
+    missing = [text for text in distinct if text not in found]
+    for start in range(0, len(missing), batch_size):
+        batch = missing[start : start + batch_size]
+        fresh = dict(zip(batch, parser.parse(batch), strict=True))
+        found.update(fresh)
+        if cache:
+            cache.put([(text, _encode(g)) for text, g in fresh.items() if g.status != "failed"])
+    return [found[text] for text in texts]
+
+
+def _encode(graph: Graph) -> str:
+    values = [graph.top, graph.concepts, graph.edges, graph.constants, graph.status, graph.detail]
+    return json.dumps(values, ensure_ascii=False)
+
+
+def _decode(value: str) -> Graph:
+    top, concepts, edges, constants, status, detail = json.loads(value)
+    triples = tuple((source, role, target) for source, role, target in edges)
+    return Graph("", top, tuple(concepts), triples, tuple(constants), status, detail)
+
+
+@functools.lru_cache(maxsize=1)
+def _parser(key: str) -> GraphParser:
+    """The parser behind its name and options as JSON; one stays loaded in a process."""
+    name, options = json.loads(key)
+    made: GraphParser = create("graph parser", PARSERS, name, options)
+    return made
+
+
+@dataclass(frozen=True, slots=True)
+class _Factory:
+    """Loads the parser once a worker."""
+
+    section: ParseConfig
+    corpus: Stage
+    cache: Path
+
+    def __call__(self) -> Callable[[int], Shard]:
+        parser = _parser(json.dumps([self.section.parser, self.section.options], sort_keys=True))
+        return functools.partial(self._shard, parser, Cache(self.cache, parser.identity))
+
+    def _shard(self, parser: Any, cache: Cache, index: int) -> Shard:
+        turns = list(_english_turns(shard_items(self.corpus, index)))
+        ids = [name for name, _ in turns]
+        if hasattr(parser, "by_id"):
+            graphs = parser.by_id(ids) if ids else []
+        else:
+            graphs = parse_texts(parser, [text for _, text in turns], cache, self.section.batch_size)
+        named = [replace(graph, id=name) for graph, name in zip(graphs, ids, strict=True)]
+        return Shard(named, sum(graph.status == "failed" for graph in named))
+
+
+def _english_turns(items: Iterable[Dialogue | Example]) -> Iterable[tuple[str, str]]:
+    """(turn id, text) of every English turn, each id once."""
+    for item in items:
+        if item.language == PIVOT:
+            for index, turn in enumerate(turns_of(item)):
+                yield turn_id(item.id, index), turn.text

@@ -1,0 +1,63 @@
+"""``parse`` and ``faithfulness``: graphs of the English side with coverage, and what a rewrite loses or adds."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mdialeval import api
+from mdialeval.errors import ConfigError, DataError
+from mdialeval.records import Graph
+
+Small = Callable[..., dict[str, Any]]
+
+
+def test_every_english_turn_gets_a_graph_with_its_id(small_run: Small) -> None:
+    stage = api.parse(small_run(parse={"parser": "dummy"})).stages[0]
+    graphs = list(stage.read(Graph))
+    assert [g.id for g in graphs] == [f"d{i}#{t}" for i in range(12) for t in range(5)]
+    assert stage.summary()["coverage"] == "60 of 60"
+
+
+def test_a_corpus_that_is_not_english_is_refused(small_run: Small, tmp_path: Path) -> None:
+    path = tmp_path / "pt.jsonl"
+    path.write_text(json.dumps({"id": "p", "language": "pt", "turns": ["Olá.", "Oi."]}), encoding="utf-8")
+    with pytest.raises(DataError, match="English side.*corpus is in pt"):
+        api.parse(small_run(corpus={"path": str(path)}, parse={"parser": "dummy"}))
+
+
+def test_a_role_swap_costs_and_is_explained(tmp_path: Path) -> None:
+    path = tmp_path / "pairs.tsv"
+    path.write_text(
+        "id\tsource\trewrite\nsame\tThe dog chased the cat.\tThe dog chased the cat.\n"
+        "swap\tThe dog chased the cat.\tThe cat chased the dog.\n",
+        encoding="utf-8",
+    )
+    same, swap = api.faithfulness(path)
+    assert (same.f1, same.missing, same.added) == (1.0, (), ())
+    assert swap.f1 < 1
+    assert any("dog" in edge for edge in swap.missing)
+
+
+def test_faulty_pairs_name_the_row_and_the_column(tmp_path: Path) -> None:
+    path = tmp_path / "pairs.csv"
+    path.write_text("source,rewritten\nA,B\n", encoding="utf-8")
+    with pytest.raises(DataError, match=r"rewrite\].*did you mean 'rewritten'"):
+        api.faithfulness(path)
+    with pytest.raises(ConfigError, match="unknown measure 'smach': did you mean 'smatch'"):
+        api.faithfulness(tmp_path / "x.amr", tmp_path / "y.amr", measure="smach")
+
+
+def test_given_graphs_must_be_the_same_sentences(tmp_path: Path) -> None:
+    one, two = tmp_path / "one.amr", tmp_path / "two.amr"
+    one.write_text("# ::id s1\n(w / want-01 :ARG0 (i / i))\n", encoding="utf-8")
+    two.write_text("# ::id s2\n(w / want-01 :ARG0 (i / i))\n", encoding="utf-8")
+    with pytest.raises(DataError, match="'s1' meets 's2'"):
+        api.faithfulness(one, two)
+    two.write_text("# ::id s1\n(w / want-01 :ARG0 (y / you))\n", encoding="utf-8")
+    (found,) = api.faithfulness(one, two)
+    assert 0 < found.f1 < 1
