@@ -122,7 +122,7 @@ def train_evaluator(
         sum(row.truncated for row in train.rows),
         sum(row.n_turns_dropped for row in train.rows),
         seconds,
-        len(split.train) * min(config.epochs, 1e9) / max(seconds, 1e-9),
+        loop.speed,
         tuple(_warnings(progress.history[progress.best or 0])),
     )
     if accelerator.is_main_process:

@@ -98,6 +98,7 @@ class Loop:
         self.trained = trained_names(network)
         self.frozen = not any(name.startswith("encoder.base.") for name in self.trained)
         self.pack = 1 if network.architecture.attention == "joint" else config.pack
+        self.speed = 0.0  # pairs per second, all processes together
 
     def run(self, train: Data, dev: Data, on_step: Callable[[int], None] | None = None) -> Progress:
         """Train until the last step or until patience ends; the network then holds the best weights.
@@ -137,8 +138,9 @@ class Loop:
                 pairs += sum(len(g) for batch in plan[step] for g in batch)
                 progress = progress._replace(step=step + 1)
                 now = time.monotonic()
-                each = (now - started) / (step + 1 - first)
-                self._report(step + 1, len(plan), loss, pairs / max(now - started, 1e-9), each)
+                self.speed = pairs / max(now - started, 1e-9)
+                left = (now - started) / (step + 1 - first) * (len(plan) - step - 1)
+                self._report(step + 1, len(plan), loss, left)
                 if step + 1 in checks:
                     progress = self._check(dev, progress)
                     keep(progress)
@@ -326,11 +328,10 @@ class Loop:
         self.network.load_state_dict(state, strict=False)
         self.network.eval()
 
-    def _report(self, step: int, total: int, loss: float, speed: float, per_step: float) -> None:
+    def _report(self, step: int, total: int, loss: float, left: float) -> None:
         if step % 20 == 0 or step == total:
-            left = (total - step) * per_step
-            log.info("step %d of %d: loss %.4f, %.0f pairs/s, %.0f s left", step, total, loss, speed, left)
-            self._log({"step": step, "loss": loss, "pairs_per_second": round(speed, 1)})
+            log.info("step %d of %d: loss %.4f, %.0f pairs/s, %.0f s left", step, total, loss, self.speed, left)
+            self._log({"step": step, "loss": loss, "pairs_per_second": round(self.speed, 1)})
 
     def _log(self, record: dict[str, Any]) -> None:
         if self.accelerator.is_main_process:
