@@ -1,13 +1,14 @@
-"""Smatch on dialogue-sized graphs: this project's exact solver against the ``smatch`` package with four restarts.
+"""Smatch: this project's exact solver against the ``smatch`` package with four restarts.
 
-Graphs are joined from consecutive gold sentences (six turns under one root); each is compared with a copy in which
-concepts and roles were changed and with its neighbour.  Both sides take the same pairs in turn, several rounds; a
-second part counts how often the package, which climbs from random starts, stays below the proved optimum.
+Dialogue-sized graphs are six consecutive gold sentences under one root, compared with a copy in which a share of the
+concepts and roles was changed; single sentences are compared with their neighbours.  Both sides take the same pairs in
+turn, several rounds.  ``peer below`` counts pairs where the package stays below the proved optimum.
 """
 
 from __future__ import annotations
 
 import argparse
+import importlib
 import itertools
 import json
 import random
@@ -17,10 +18,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-
-# this file is called smatch too and would be found first
-sys.path[:] = [entry for entry in sys.path if Path(entry or ".").resolve() != Path(__file__).resolve().parent]
-import smatch as package
+from typing import Any
 
 from mdialeval.graphs.penman_codec import encode, read_penman
 from mdialeval.graphs.smatch import smatch
@@ -62,7 +60,13 @@ def ours(pairs: Sequence[Pair]) -> list[int]:
     return [counts.matched if counts and counts.optimal else -1 for counts in results]
 
 
-def peer(texts: Sequence[tuple[str, str]]) -> list[int]:
+def installed_package() -> Any:
+    """The ``smatch`` package: this file has its name and would be found first."""
+    sys.path[:] = [entry for entry in sys.path if Path(entry or ".").resolve() != Path(__file__).resolve().parent]
+    return importlib.import_module("smatch")
+
+
+def peer(package: Any, texts: Sequence[tuple[str, str]]) -> list[int]:
     package.iteration_num = 5  # one start by concepts and four random restarts
     matched = []
     for one, other in texts:
@@ -83,6 +87,7 @@ def main() -> None:
     parser.add_argument("--pairs", type=int, default=8, help="dialogue-sized pairs of each kind")
     parser.add_argument("--rounds", type=int, default=2)
     arguments = parser.parse_args()
+    package = installed_package()
     graphs = [entry.graph for entry in read_penman(arguments.data / "amr" / "lpp-v1.6-train.txt")]
     dialogues = [joined(graphs[i : i + 6]) for i in range(0, len(graphs) - 5, 6)]
     dialogues = [d for d in dialogues if 40 <= len(d.concepts) <= 97][: arguments.pairs + 1]
@@ -101,7 +106,7 @@ def main() -> None:
         times: list[tuple[float, float]] = []
         for _ in range(arguments.rounds):
             our_time, our_counts = timed(lambda pairs=pairs: ours(pairs))  # type: ignore[misc]
-            peer_time, peer_counts = timed(lambda texts=texts: peer(texts))  # type: ignore[misc]
+            peer_time, peer_counts = timed(lambda texts=texts: peer(package, texts))  # type: ignore[misc]
             times.append((our_time / len(pairs), peer_time / len(pairs)))
         mine, theirs = (statistics.median(t[side] for t in times) for side in (0, 1))
         below = sum(p < o for p, o in zip(peer_counts, our_counts, strict=True))
