@@ -1,6 +1,6 @@
 """From a judge's reply to a score, or to the reason why there is none.  Never a default, never a joined digit.
 
-The order of evidence: a JSON object's score field; the last labelled number (``Score: 4``, ``分数：4``); the only number
+The order of evidence: a JSON object's score field; the last labelled number (``Score: 4``, ``分数：4``); the one number
 left once the scale itself ("on a scale of 1 to 5") has been taken away; the only number word.  Two different numbers
 without a label are no answer.
 """
@@ -54,7 +54,7 @@ _LABEL = (
 _NUMBER = r"[-−]?\d+(?:[.,]\d+)?"
 _OUT_OF = r"(?:/|out of|von|sur|de|sobre|em|分之)"
 _SCALE = re.compile(
-    rf"""(?:scale|skala|échelle|echelle|escala|range|尺度|範囲|范围)?\s*
+    r"""(?:scale|skala|échelle|echelle|escala|range|尺度|範囲|范围)?\s*
     (?:of|from|between|von|de|du|entre|zwischen|从|在|から)?\s*
     \d+(?:[.,]\d+)?\s*(?:-|–|—|~|〜|to|and|bis|und|à|a|et|y|e|到|至|から)\s*\d+(?:[.,]\d+)?
     (?:\s*(?:scale|skala|分制|段階|の(?:間|範囲)))?""",
@@ -78,8 +78,8 @@ def parse_reply(text: str | None, low: float = 1.0, high: float = 5.0) -> Reply:
         low, high: the declared scale, both ends included.
 
     Returns:
-        The score in [low, high], or None with why: ``empty``, ``refused``, ``unparsed`` (no number, or several different
-        ones without a label), ``out_of_range`` (a number that is not on the scale, such as 8/10 on 1 to 5).
+        The score in [low, high], or None with why: ``empty``, ``refused``, ``unparsed`` (no number, or several
+        different ones without a label), ``out_of_range`` (a number that is not on the scale, such as 8/10 on 1 to 5).
 
     >>> parse_reply("4/5"), parse_reply("On a scale of 1-5 I'd say 2").score, parse_reply("10").status
     (Reply(score=4.0, status='ok'), 2.0, 'out_of_range')

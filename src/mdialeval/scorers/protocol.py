@@ -12,6 +12,7 @@ SCORERS: Mapping[str, str] = {
     "cosine": "mdialeval.scorers.cosine:Cosine",
     "length": "mdialeval.scorers.length:Length",
     "given": "mdialeval.scorers.given:Given",
+    "llm": "mdialeval.scorers.llm:LlmScorer",
     "dummy": "mdialeval.scorers.dummy:Dummy",
 }
 
