@@ -41,7 +41,7 @@ def test_equals_scipy_with_ties(statistic: str, seed: int) -> None:
 def test_a_resample_equals_scipy_on_the_copied_rows(statistic: str, seed: int) -> None:
     x, y = tied_sample(seed)
     drawn = np.random.default_rng(seed).integers(0, len(x), (6, len(x)))
-    weights = np.stack([np.bincount(d, minlength=len(x)) for d in drawn]).astype(float)
+    weights = np.stack([np.bincount(d, minlength=len(x)) for d in drawn], axis=1).astype(float)
     got = resampled(statistic, x, y, weights)
     for value, rows in zip(got, drawn, strict=True):
         if np.ptp(x[rows]) == 0 or np.ptp(y[rows]) == 0:
@@ -60,8 +60,8 @@ def test_auc_equals_the_share_of_ordered_pairs() -> None:
     x, y = np.round(RANDOM.normal(size=60), 1), RANDOM.integers(0, 2, 60).astype(float)
     wins = [(a > b) + 0.5 * (a == b) for a in x[y == 1] for b in x[y == 0]]
     assert correlation("auc", x, y).value == pytest.approx(float(np.mean(wins)))
-    weights = RANDOM.integers(0, 3, (1, 60)).astype(float)
-    rows = np.repeat(np.arange(60), weights[0].astype(int))
+    weights = RANDOM.integers(0, 3, (60, 1)).astype(float)
+    rows = np.repeat(np.arange(60), weights[:, 0].astype(int))
     wins = [(a > b) + 0.5 * (a == b) for a in x[rows][y[rows] == 1] for b in x[rows][y[rows] == 0]]
     assert resampled("auc", x, y, weights)[0] == pytest.approx(float(np.mean(wins)))
 
@@ -84,7 +84,7 @@ def brute_counts(x: np.ndarray, y: np.ndarray) -> list[int]:
 def test_pair_counts_equal_counting_by_hand(rows: list[tuple[int, int, int]]) -> None:
     x, y, weight = (np.array(column, float) for column in zip(*rows, strict=True))
     copied = np.repeat(np.arange(len(x)), weight.astype(int))
-    got = pair_counts(x, y, weight[None])
+    got = pair_counts(x, y, weight[:, None])
     assert [int(c[0]) for c in got[:6]] == brute_counts(x[copied], y[copied])
 
 
@@ -96,7 +96,7 @@ def test_acc_eq_by_hand() -> None:
 def test_acc_eq_in_a_resample_leaves_copies_out() -> None:
     x, y = np.array([1.0, 1, 2, 2]), np.array([1.0, 1, 2, 3])
     # rows 1, 3, 3, 4: the pair of the two copies of row 3 compares nothing; (1,3) twice and (1,4) right, (3,4) twice wrong
-    assert resampled("acc_eq", x, y, np.array([[1.0, 0, 2, 1]]))[0] == pytest.approx(3 / 5)
+    assert resampled("acc_eq", x, y, np.array([[1.0], [0], [2], [1]]))[0] == pytest.approx(3 / 5)
 
 
 @pytest.mark.parametrize("seed", range(10))

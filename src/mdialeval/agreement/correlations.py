@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from mdialeval.agreement.pairs import Pairs, agreeing_pairs, calibrate, pair_counts
+from mdialeval.agreement.pairs import Levels, Pairs, agreeing_pairs, calibrate, pair_counts
 from mdialeval.errors import ConfigError, DataError, nearest
 
 Array = npt.NDArray[np.float64]
@@ -60,7 +60,7 @@ def correlation(statistic: str, predictions: Sequence[float] | Array, ratings: S
     x, y = paired(predictions, ratings)
     if reason := undefined(statistic, x, y):
         return Value(None, reason)
-    return Value(float(resampled(statistic, x, y, np.ones((1, len(x))))[0]))
+    return Value(float(resampled(statistic, x, y, np.ones((len(x), 1)))[0]))
 
 
 def paired(predictions: Sequence[float] | Array, ratings: Sequence[float] | Array) -> tuple[Array, Array]:
@@ -116,7 +116,7 @@ def resampled(statistic: str, x: Array, y: Array, weights: Array) -> Array:
     Args:
         statistic: one of ``STATISTICS``; it must be defined on the whole sample (``undefined`` is empty).
         x, y: (n,) predictions and ratings.
-        weights: (R, n) how often each row was drawn, whole numbers.
+        weights: (n, R) how often each row was drawn, whole numbers.
 
     Returns:
         (R,) values; NaN marks a resample in which the statistic is undefined (one side constant), for
@@ -128,8 +128,8 @@ def resampled(statistic: str, x: Array, y: Array, weights: Array) -> Array:
 
 def _pearson(x: Array, y: Array, weights: Array) -> Array:
     a, b = _standardised(x), _standardised(y)
-    columns = np.stack([np.ones_like(a), a, b, a * a, b * b, a * b], axis=1)  # (n, 6)
-    total, sa, sb, saa, sbb, sab = (weights @ columns).T
+    terms = np.stack([np.ones_like(a), a, b, a * a, b * b, a * b])  # (6, n)
+    total, sa, sb, saa, sbb, sab = terms @ weights
     covariance = sab - sa * sb / total
     variances = (saa - sa * sa / total) * (sbb - sb * sb / total)
     values: Array = np.clip(covariance / np.sqrt(variances), -1.0, 1.0)
@@ -146,25 +146,25 @@ def _standardised(values: Array) -> Array:
 
 def _varied(pairs: Pairs, weights: Array) -> Any:
     """(R,) whether neither side is constant in a resample."""
-    return (np.count_nonzero(pairs.x.totals(weights), axis=1) > 1) & (
-        np.count_nonzero(pairs.y.totals(weights), axis=1) > 1
-    )
+    x_levels = np.count_nonzero(pairs.x.totals(weights), axis=0)
+    y_levels = np.count_nonzero(pairs.y.totals(weights), axis=0)
+    return (x_levels > 1) & (y_levels > 1)
 
 
 def _spearman(x: Array, y: Array, weights: Array) -> Array:
     pairs = Pairs.of(x, y)
     x_totals, y_totals = pairs.x.totals(weights), pairs.y.totals(weights)
-    a, b = _centred_midranks(x_totals), _centred_midranks(y_totals)  # (R, levels of x), (R, levels of y)
-    covariance = np.einsum("rn,rn,rn->r", weights, a[:, pairs.x.codes], b[:, pairs.y.codes])
-    variances = (x_totals * a * a).sum(axis=1) * (y_totals * b * b).sum(axis=1)
+    a, b = _centred_midranks(x_totals), _centred_midranks(y_totals)  # (levels of x, R), (levels of y, R)
+    covariance = np.einsum("nr,nr,nr->r", weights, a[pairs.x.codes], b[pairs.y.codes])
+    variances = (x_totals * a * a).sum(axis=0) * (y_totals * b * b).sum(axis=0)
     values: Array = np.clip(covariance / np.sqrt(variances), -1.0, 1.0)
     return values
 
 
 def _centred_midranks(totals: Array) -> Array:
-    """(R, L) midrank of each level minus the mean rank, from how many rows each level has, levels ascending."""
-    below = np.cumsum(totals, axis=1)
-    ranks: Array = below - totals / 2 - below[:, -1:] / 2
+    """(L, R) midrank of each level minus the mean rank, from how many rows each level has, levels ascending."""
+    below = np.cumsum(totals, axis=0)
+    ranks: Array = below - totals / 2 - below[-1:] / 2
     return ranks
 
 
@@ -186,13 +186,14 @@ def _acc_eq_calibrated(x: Array, y: Array, weights: Array) -> Array:
 
 
 def _auc(x: Array, y: Array, weights: Array) -> Array:
-    totals = Pairs.of(x, y).x.totals(weights)
-    below = np.cumsum(totals, axis=1)
-    ranks = (below - totals / 2 + 0.5)[:, Pairs.of(x, y).x.codes]
-    positive = weights * (y == y.max())
-    n_positive = positive.sum(axis=1)
-    n_negative = weights.sum(axis=1) - n_positive
-    wins = (positive * ranks).sum(axis=1) - n_positive * (n_positive + 1) / 2
+    levels = Levels.of(x)
+    totals = levels.totals(weights)
+    high = y == y.max()
+    ranks = (np.cumsum(totals, axis=0) - totals / 2 + 0.5)[levels.codes[high]]
+    positive = weights[high]
+    n_positive = positive.sum(axis=0)
+    n_negative = weights.sum(axis=0) - n_positive
+    wins = (positive * ranks).sum(axis=0) - n_positive * (n_positive + 1) / 2
     values: Array = wins / (n_positive * n_negative)
     return values
 
@@ -222,7 +223,7 @@ def p_value(statistic: str, x: Array, y: Array) -> float | None:
     if statistic == "auc":
         high = y == y.max()
         return float(stats.mannwhitneyu(x[high], x[~high], alternative="two-sided").pvalue)
-    r = float(resampled(statistic, x, y, np.ones((1, len(x))))[0])
+    r = float(resampled(statistic, x, y, np.ones((len(x), 1)))[0])
     return t_test(r, len(x))
 
 

@@ -76,9 +76,9 @@ def resample(statistic: str, x: Array, y: Array, columns: npt.NDArray[np.int64],
         columns: (n,) each row's column in ``draws.counts``.
     """
     step = max(1, CHUNK // max(1, len(x)))
+    counts = draws.counts.T.astype(np.float64, order="C")  # (G, R), so that a row's multiplicities lie together
     parts = [
-        resampled(statistic, x, y, draws.counts[start : start + step, columns].astype(np.float64))
-        for start in range(0, len(draws.counts), step)
+        resampled(statistic, x, y, counts[columns, start : start + step]) for start in range(0, len(draws.counts), step)
     ]
     return np.concatenate(parts) if parts else np.zeros(0)
 

@@ -40,8 +40,8 @@ class Levels(NamedTuple):
         return cls(codes, order, starts)
 
     def totals(self, weights: Array) -> Array:
-        """(R, L) how many drawn rows each level has, from (R, n) multiplicities."""
-        sums: Array = np.add.reduceat(weights[:, self.order], self.starts, axis=1)
+        """(L, R) how many drawn rows each level has, from (n, R) multiplicities."""
+        sums: Array = np.add.reduceat(weights[self.order], self.starts, axis=0)
         return sums
 
 
@@ -78,21 +78,21 @@ class PairCounts(NamedTuple):
 
 
 def pair_counts(x: Array, y: Array, weights: Array) -> PairCounts:
-    """The pair counts of predictions x and ratings y (n,) in resamples of multiplicities (R, n).
+    """The pair counts of predictions x and ratings y (n,) in resamples of multiplicities (n, R).
 
-    >>> counts = pair_counts(np.array([1.0, 2, 2, 3]), np.array([1.0, 1, 2, 0]), np.ones((1, 4)))
+    >>> counts = pair_counts(np.array([1.0, 2, 2, 3]), np.array([1.0, 1, 2, 0]), np.ones((4, 1)))
     >>> [int(c[0]) for c in counts]
     [6, 1, 3, 1, 1, 0, 0]
     """
     sides = Pairs.of(x, y)
     joint = Levels.of(sides.x.codes * (sides.y.codes.max() + 1) + sides.y.codes)
-    everything = _choose_two(weights.sum(axis=1))
-    x_tied = _choose_two(sides.x.totals(weights)).sum(axis=1)
-    y_tied = _choose_two(sides.y.totals(weights)).sum(axis=1)
-    both_tied = _choose_two(joint.totals(weights)).sum(axis=1)
+    everything = _choose_two(weights.sum(axis=0))
+    x_tied = _choose_two(sides.x.totals(weights)).sum(axis=0)
+    y_tied = _choose_two(sides.y.totals(weights)).sum(axis=0)
+    both_tied = _choose_two(joint.totals(weights)).sum(axis=0)
     discordant = _discordant(sides, weights)
     concordant = everything - x_tied - y_tied + both_tied - discordant
-    copies = _choose_two(weights).sum(axis=1)
+    copies = _choose_two(weights).sum(axis=0)
     return PairCounts(everything, concordant, discordant, x_tied, y_tied, both_tied, copies)
 
 
@@ -110,20 +110,21 @@ def _discordant(sides: Pairs, weights: Array) -> Array:
     """
     few, many = (sides.y, sides.x) if len(sides.y.starts) <= len(sides.x.starts) else (sides.x, sides.y)
     order = np.lexsort((few.codes, many.codes))
-    codes, drawn = few.codes[order], weights[:, order]
-    total = np.zeros(len(weights))
+    codes, drawn = few.codes[order], weights[order]
+    total = np.zeros(weights.shape[1])
     for bit in range(int(codes.max()).bit_length() - 1, -1, -1):
         high = codes >> (bit + 1)
         block = np.argsort(high, kind="stable")
         ones = (codes[block] >> bit & 1).astype(bool)
-        ordered = drawn[:, block]
-        larger = np.zeros((len(weights), len(codes) + 1))
-        np.cumsum(ordered * ones, axis=1, out=larger[:, 1:])
+        larger = np.zeros((int(ones.sum()) + 1, weights.shape[1]))
+        np.cumsum(drawn[block[ones]], axis=0, out=larger[1:])  # drawn rows with the bit set, up to each place
+        passed = np.r_[0, np.cumsum(ones)]  # (n + 1,) how many of them lie before a place
         first = np.flatnonzero(np.r_[True, np.diff(high[block]) > 0])
         start_of = np.repeat(first, np.diff(np.r_[first, len(codes)]))  # (n,) where a row's block begins
         zeros = np.flatnonzero(~ones)
-        before = larger[:, zeros] - larger[:, start_of[zeros]]  # rows of larger y that come earlier
-        total += np.einsum("rn,rn->r", ordered[:, zeros], before)
+        before = larger[passed[zeros]]  # rows of larger y that come earlier ...
+        before -= larger[passed[start_of[zeros]]]  # ... in the same block
+        total += np.einsum("nr,nr->r", drawn[block[zeros]], before)
     return total
 
 
@@ -176,7 +177,7 @@ def chance(x: Array, y: Array) -> float:
     >>> chance(np.array([1.0, 2, 3, 4]), np.array([1.0, 2, 3, 4]))
     0.5
     """
-    counts = pair_counts(x, y, np.ones((1, len(x))))
+    counts = pair_counts(x, y, np.ones((len(x), 1)))
     x_rate, y_rate = float((counts.x_tied / counts.pairs)[0]), float((counts.y_tied / counts.pairs)[0])
     return x_rate * y_rate + (1 - x_rate) * (1 - y_rate) / 2
 
@@ -207,15 +208,15 @@ def agreeing_pairs(x: Array, y: Array, epsilon: float, weights: Array) -> Array:
     Pairs of two draws of one row compare nothing and are left out.  Ties by threshold are not transitive, so this
     needs all pairs: O(R n^2), a block of rows at a time.
     """
-    right = np.zeros(len(weights))
+    right = np.zeros(weights.shape[1])
     narrow = weights.astype(np.float32)
     for start in range(0, len(x), BLOCK):
         rows = slice(start, start + BLOCK)
         gap = np.round(x[rows, None] - x[None, :], 12)
         direction = np.where(np.abs(gap) <= epsilon, 0.0, np.sign(gap))
         alike = (direction == np.sign(y[rows, None] - y[None, :])).astype(np.float32)
-        right += np.einsum("rn,rn->r", weights[:, rows], (narrow @ alike.T).astype(np.float64))
-    squares = (weights * weights).sum(axis=1)  # a row and its copies were counted as agreeing
-    total = weights.sum(axis=1)
+        right += np.einsum("nr,nr->r", weights[rows], (alike @ narrow).astype(np.float64))
+    squares = (weights * weights).sum(axis=0)  # a row and its copies were counted as agreeing
+    total = weights.sum(axis=0)
     shares: Array = (right - squares) / (total * total - squares)
     return shares

@@ -105,7 +105,7 @@ def randomisation(
     a, b = scale(a), scale(b)
     _, columns = np.unique(list(groups) if groups is not None else np.arange(len(y)), return_inverse=True)
     random = np.random.default_rng(seed)
-    once = np.ones((1, len(y)))
+    once = np.ones((len(y), 1))
     at_least = 0
     for _ in range(shuffles):
         swap = (random.random(columns.max() + 1) < 0.5)[columns]
