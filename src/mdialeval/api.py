@@ -96,6 +96,20 @@ def report(config: Config, *, quiet: bool = True) -> Outcome:
     return line.outcome(agreements, report=path)
 
 
+def benchmark(config: Config, *, limit: int | None = None, quiet: bool = True) -> Any:
+    """Compare strategies of using translated data (``verbs.benchmark.Benchmark``); resumes cell by cell.
+
+    Args:
+        config: with a section ``benchmark``.
+        limit: only the first cells.
+        quiet: no progress bars.
+    """
+    from mdialeval.verbs.benchmark import benchmark as verb
+
+    line = _Line(config, quiet)
+    return verb(line.config, line.run, line.corpus(), line.ranked_or_none(), line.progress, limit)
+
+
 def run(config: Config, *, quiet: bool = True) -> Outcome:
     """Run the whole line, from the corpus to the report; what is finished is not done again."""
     return report(config, quiet=quiet)

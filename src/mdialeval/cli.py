@@ -125,6 +125,23 @@ def rank(
 
 
 @app.command()
+def benchmark(
+    config: Config = None,
+    set_: Set = None,
+    limit: Annotated[int | None, typer.Option(help="only the first cells", min=1)] = None,
+    quiet: Quiet = False,
+) -> None:
+    """Compare strategies x k x seeds of using translated data, as one table with tested differences.
+
+    Example: mdialeval benchmark configs/benchmark-quickstart.yaml --limit 3
+    """
+    from mdialeval.verbs.benchmark import describe
+
+    for line in describe(api.benchmark(_config(config, set_), limit=limit, quiet=quiet)):
+        typer.echo(line)
+
+
+@app.command()
 def faithfulness(
     pairs: Annotated[Path, typer.Argument(help="sentence pairs (.jsonl, .csv, .tsv), or graphs (PENMAN, UCCA .xml)")],
     target: Annotated[Path | None, typer.Argument(help="the other file, where the first holds graphs")] = None,

@@ -26,7 +26,7 @@ def test_every_english_turn_gets_a_graph_with_its_id(small_run: Small) -> None:
 def test_a_corpus_that_is_not_english_is_refused(small_run: Small, tmp_path: Path) -> None:
     path = tmp_path / "pt.jsonl"
     path.write_text(json.dumps({"id": "p", "language": "pt", "turns": ["Olá.", "Oi."]}), encoding="utf-8")
-    with pytest.raises(DataError, match="English side.*corpus is in pt"):
+    with pytest.raises(DataError, match=r"English side.*corpus is in pt"):
         api.parse(small_run(corpus={"path": str(path)}, parse={"parser": "dummy"}))
 
 

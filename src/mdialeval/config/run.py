@@ -7,6 +7,7 @@ from typing import Literal
 
 from pydantic import Field
 
+from mdialeval.config.benchmark import BenchmarkConfig
 from mdialeval.config.corpus import Source
 from mdialeval.config.correlate import CorrelateConfig, ReportConfig
 from mdialeval.config.parse import ParseConfig
@@ -40,5 +41,6 @@ class RunConfig(Section):
     train: TrainConfig = Field(default_factory=TrainConfig)
     score: ScoreConfig = Field(default_factory=ScoreConfig)
     correlate: CorrelateConfig = Field(default_factory=CorrelateConfig)
+    benchmark: BenchmarkConfig = Field(default_factory=BenchmarkConfig)
     report: ReportConfig = Field(default_factory=ReportConfig)
     execution: ExecutionConfig = Field(default_factory=ExecutionConfig)

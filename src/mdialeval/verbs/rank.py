@@ -1,30 +1,36 @@
 """``rank``: quality estimates, then the best k per cent of every language.
 
 Two passes over shards: the first estimates, all languages of a corpus shard together so that sources are encoded once;
-the second holds only numbers in memory and meets the texts again shard by shard.
+the second holds only numbers in memory, of one language at a time, and meets the texts again shard by shard.
 """
 
 from __future__ import annotations
 
+import bisect
 import dataclasses
 import functools
 import json
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from mdialeval.config.rank import RankConfig
 from mdialeval.config.run import RunConfig
-from mdialeval.pipeline import Progress, Shard, is_main_rank, run_shards
-from mdialeval.rank.columns import ColumnsBuilder
+from mdialeval.pipeline import Progress, Shard, complete, run_shards
+from mdialeval.rank.columns import EXTENDED, ColumnsBuilder
 from mdialeval.rank.funnel import Funnel, FunnelStep, Sample, funnels, sample_rows
 from mdialeval.rank.protocol import QualityEstimator, create_estimator, truncated
-from mdialeval.rank.select import Selection, select
+from mdialeval.rank.select import BELOW_CUT, KEPT, NOT_A_NUMBER, Selection, select
 from mdialeval.records import QualityScore, RankedTranslation, Translation
 from mdialeval.store import Run, Stage
-from mdialeval.tables import read_parquet
+from mdialeval.tables import from_table, read_parquet, read_table, schema
 from mdialeval.translate.checks import policies
-from mdialeval.verbs.translate import shard_of
 
 VERSION = 1
 SCORES = "scores"
@@ -44,42 +50,39 @@ def rank(config: RunConfig, run: Run, corpus: Stage, translated: Stage, progress
     stage = run.stage("rank", VERSION, settings, {"translations": translated.fingerprint})
     if stage.done:
         return stage
-    languages = tuple(config.translate.routes)
-    factory = _Factory(_estimator_key(section), corpus, translated, languages)
+    count = len(corpus.shards())
+    languages = tuple(
+        _Language(code, translated, stage, place * count, count) for place, code in enumerate(config.translate.routes)
+    )
     run_shards(
         stage,
-        len(corpus.shards()),
-        factory,
+        count,
+        _Factory(_estimator_key(section), languages),
         QualityScore,
         execution=config.execution,
         progress=progress,
         table=SCORES,
         label="rank: estimate",
     )
-    if not is_main_rank():
-        return stage
-    rows = _Rows(corpus, translated, stage, languages)
-    selection = _selection(rows, section, leave_out, estimator.higher_is_better)
-    samples: dict[int, Translation] = {}
-    wanted = {row for found in sample_rows(selection).values() for row in found}
-    start = 0
-    for index in range(len(languages) * len(corpus.shards())):
-        records = []
-        for offset, translation in enumerate(rows.translations(index)):
-            records.append(selection.record(start + offset, translation))
-            if start + offset in wanted:
-                samples[start + offset] = translation
-        start += len(records)
-        if not stage.shard(index).exists():
-            stage.write(index, records, RankedTranslation)
-    found = funnels(selection, samples)
-    summary = {
-        "rows": len(selection.columns),
-        "kept": int(selection.kept().sum()),
-        "estimator": estimator.identity,
-        "funnels": [dataclasses.asdict(funnel) for funnel in found],
-    }
-    stage.finish(summary)
+
+    def second_pass() -> None:
+        found = [
+            funnel
+            for language in languages
+            for funnel in _rank_language(language, section, leave_out, estimator.higher_is_better)
+        ]
+        found.sort(key=lambda funnel: section.k.index(funnel.k))  # stable: the languages of each k keep their order
+        first = [funnel for funnel in found if funnel.k == section.k[0]]
+        stage.finish(
+            {
+                "rows": sum(funnel.n_in for funnel in first),
+                "kept": sum(funnel.n_out for funnel in first),
+                "estimator": estimator.identity,
+                "funnels": [dataclasses.asdict(funnel) for funnel in found],
+            }
+        )
+
+    complete(stage, second_pass)
     return stage
 
 
@@ -101,33 +104,67 @@ def funnels_of(stage: Stage) -> list[Funnel]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Rows:
-    """Translations beside their scores, shard by shard, language by language."""
+class _Language:
+    """One language's rows: ``count`` shards of translations from ``first`` on, and the scores of each."""
 
-    corpus: Stage
+    code: str
     translated: Stage
     stage: Stage
-    languages: tuple[str, ...]
+    first: int
+    count: int
 
-    def translations(self, index: int) -> Iterator[Translation]:
-        return read_parquet(self.translated.shard(index), Translation)
+    def translations(self, index: int) -> Path:
+        return self.translated.shard(self.first + index)
 
-    def scored(self) -> Iterator[tuple[Translation, QualityScore]]:
-        count = len(self.corpus.shards())
-        for place, language in enumerate(self.languages):
-            for index in range(count):
-                scores = (
-                    s for s in read_parquet(self.stage.shard(index, SCORES), QualityScore) if s.language == language
-                )
-                yield from zip(self.translations(place * count + index), scores, strict=True)
+    def scores(self, index: int) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+        """Score (NaN where there is none) and whether the estimator saw a part only, of each row of a shard."""
+        table = read_table(self.stage.shard(index, SCORES), ("language", "score", "truncated"))
+        table = table.filter(pc.field("language") == self.code)
+        return table["score"].to_numpy(), table["truncated"].to_numpy()
 
 
-def _selection(rows: _Rows, section: RankConfig, leave_out: tuple[str, ...], higher_is_better: bool) -> Selection:
+def _rank_language(
+    language: _Language, section: RankConfig, leave_out: tuple[str, ...], higher_is_better: bool
+) -> list[Funnel]:
+    """Write one language's shards; its funnels.  Only numbers of one language at a time are in memory."""
     builder = ColumnsBuilder(leave_out, higher_is_better=higher_is_better)
-    for translation, score in rows.scored():
-        value = math.nan if score.score is None else score.score
-        builder.add(translation, value, truncated=score.truncated)
-    return select(builder.build(), section.k, key=section.key, context_turns=section.context_turns, ties=section.ties)
+    for index in range(language.count):
+        builder.extend(read_table(language.translations(index), EXTENDED), *language.scores(index))
+    selection = select(
+        builder.build(), section.k, key=section.key, context_turns=section.context_turns, ties=section.ties
+    )
+    wanted = sorted(row for found in sample_rows(selection).values() for row in found)
+    samples: dict[int, Translation] = {}
+    start, there = 0, language.stage.present()
+    for index in range(language.count):
+        table = read_table(language.translations(index))
+        end = start + table.num_rows
+        for row in wanted[bisect.bisect_left(wanted, start) : bisect.bisect_left(wanted, end)]:
+            (samples[row],) = from_table(table.slice(row - start, 1), Translation)
+        if language.first + index not in there:
+            language.stage.write_table(language.first + index, _ranked(table, selection, start))
+        start = end
+    return funnels(selection, samples)
+
+
+def _ranked(translations: pa.Table, selection: Selection, start: int) -> pa.Table:
+    """``Selection.record`` for a whole shard, whose first row has the number ``start``."""
+    rows = slice(start, start + translations.num_rows)
+    columns, score, rank, kept = selection.columns, selection.score[rows], selection.rank[rows], selection.kept()[rows]
+    names = [*columns.reasons, NOT_A_NUMBER, BELOW_CUT, KEPT]
+    reason = np.select([rank == 0, np.isnan(score), ~kept], [columns.left_out[rows], -3, -2], -1)
+    kind: pa.Schema = schema(RankedTranslation)
+    parts = [column.combine_chunks() for column in translations.columns]
+    return pa.Table.from_arrays(
+        [
+            pa.StructArray.from_arrays(parts, fields=list(kind.field("translation").type)),
+            pa.array(score, mask=np.isnan(score)),
+            pa.array(rank.astype(np.int64), mask=rank == 0),
+            pa.array(kept),
+            pa.array(np.array(names, object)[reason], pa.string()),
+        ],
+        schema=kind,
+    )
 
 
 def _left_out(config: RunConfig) -> tuple[str, ...]:
@@ -154,21 +191,13 @@ class _Factory:
     """Loads the estimator once a worker; one shard holds all languages of one corpus shard."""
 
     key: str
-    corpus: Stage
-    translated: Stage
-    languages: tuple[str, ...]
+    languages: tuple[_Language, ...]
 
     def __call__(self) -> Callable[[int], Shard]:
         return functools.partial(self._shard, _estimator(self.key))
 
     def _shard(self, estimator: QualityEstimator, index: int) -> Shard:
-        rows = [
-            row
-            for language in self.languages
-            for row in read_parquet(
-                self.translated.shard(shard_of(self.corpus, self.languages, language, index)), Translation
-            )
-        ]
+        rows = [row for language in self.languages for row in read_parquet(language.translations(index), Translation)]
         scores = estimator.estimate(rows)
         return Shard(
             [

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
 from mdialeval.config.run import RunConfig
 from mdialeval.config.train import DimensionConfig
 from mdialeval.errors import ConfigError
+from mdialeval.files import write_json
 from mdialeval.pipeline import Progress, is_main_rank
 from mdialeval.rank.select import cut
 from mdialeval.records import Dialogue, Example, RankedTranslation, TrainingPair, Translation, turn_id
 from mdialeval.registry import create
 from mdialeval.signature import fingerprint
-from mdialeval.store import Run, Stage
+from mdialeval.store import TIMING, Run, Stage
 from mdialeval.tasks.protocol import TASKS
 from mdialeval.translate.turns import rebuild
 from mdialeval.verbs.leakage import Leakage, find_leakage
@@ -117,6 +119,12 @@ def _task(dimension: str, recipe: DimensionConfig, items: Iterator[Item], seed: 
     yield from task.pairs(items, seed)
 
 
+def training_seconds(stage: Stage) -> float | None:
+    """How long a training took on the machine that did it; None where that was not noted."""
+    path = stage.folder / TIMING
+    return float(json.loads(path.read_text(encoding="utf-8"))[0]["seconds"]) if path.exists() else None
+
+
 def _group(item: Item) -> str:
     return item.group if isinstance(item, Example) else item.id
 
@@ -136,6 +144,14 @@ def _train_one(
     with progress.bar(f"train {dimension}", len(pairs), 0) as _:
         summary = train_evaluator(pairs, dimension, config.train, folder, config.seed, data_note=note)
     if is_main_rank():
+        speed = round(summary.pairs_per_second, 1)
+        note_time = {
+            "table": "train",
+            "rows": len(pairs),
+            "seconds": round(summary.seconds, 3),
+            "rows_per_second": speed,
+        }
+        write_json(stage.folder / TIMING, [note_time])
         files = sorted(p.relative_to(stage.folder).as_posix() for p in folder.rglob("*") if p.is_file())
         stage.finish(
             {

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import functools
+import socket
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mdialeval.cache import Cache
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from mdialeval.cache import Cache, on_this_host
 from mdialeval.config.run import RunConfig
 from mdialeval.config.translate import TranslateConfig
 from mdialeval.errors import ConfigError
-from mdialeval.pipeline import Progress, Shard, is_main_rank, run_shards
+from mdialeval.pipeline import Progress, Shard, complete, run_shards
 from mdialeval.records import Translation
 from mdialeval.store import Run, Stage
+from mdialeval.tables import read_table
 from mdialeval.translate.route import Route, make_route, make_routes, parse_route
 from mdialeval.translate.turns import translate_items
 from mdialeval.verbs.read import shard_items
@@ -42,17 +47,13 @@ def translate(config: RunConfig, run: Run, corpus: Stage, progress: Progress) ->
     stage = run.stage("translate", VERSION, settings, {"corpus": corpus.fingerprint})
     shards = len(corpus.shards())
     cache = run.folder.parent / CACHE
-    factory = _Factory(section, corpus, tuple(section.routes), shards, cache, config.execution.max_failures)
-    count = shards * len(section.routes)
+    languages = tuple(section.routes)
+    failures = config.execution.max_failures
+    factory = _Factory(section, corpus, languages, shards, cache, socket.gethostname(), failures)
+    count = shards * len(languages)
     run_shards(stage, count, factory, Translation, execution=config.execution, progress=progress)
-    if not stage.done and is_main_rank():
-        stage.finish(_summary(stage))
+    complete(stage, lambda: stage.finish(_summary(stage, languages, shards)))
     return stage
-
-
-def shard_of(corpus: Stage, languages: tuple[str, ...], language: str, index: int) -> int:
-    """Which shard of the stage holds one language of one corpus shard."""
-    return languages.index(language) * len(corpus.shards()) + index
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,11 +65,12 @@ class _Factory:
     languages: tuple[str, ...]
     shards: int
     cache: Path
+    home: str  # the machine whose cache it is
     max_failures: int
 
     def __call__(self) -> Callable[[int], Shard]:
         routes = _routes(self.section)
-        cache = Cache(self.cache, "translate")
+        cache = Cache(on_this_host(self.cache, self.home), "translate")
         return functools.partial(self._shard, routes, cache)
 
     def _shard(self, routes: dict[str, tuple[Route, Route | None]], cache: Cache, index: int) -> Shard:
@@ -101,17 +103,23 @@ def _back(section: TranslateConfig, target: str) -> Route:
     return make_route(text, target, section.source, section.options)
 
 
-def _summary(stage: Stage) -> dict[str, Any]:
-    """Rows, statuses and flags by language."""
-    languages: dict[str, dict[str, Counter[str]]] = {}
-    for row in stage.read(Translation):
-        counts = languages.setdefault(row.language, {"statuses": Counter(), "flags": Counter()})
-        counts["statuses"][row.status] += 1
-        counts["flags"].update(flag.name for flag in row.flags)
+def _summary(stage: Stage, languages: tuple[str, ...], shards: int) -> dict[str, Any]:
+    """Rows, statuses and flags by language, counted column by column."""
+    counts = {code: (Counter[str](), Counter[str]()) for code in sorted(languages)}
+    for place, code in enumerate(languages):
+        statuses, flags = counts[code]
+        for index in range(place * shards, (place + 1) * shards):
+            table = read_table(stage.shard(index), ("status", "flags"))
+            statuses.update(_counted(table["status"]))
+            flags.update(_counted(pc.struct_field(pc.list_flatten(table["flags"]), "name")))
     return {
-        "rows": sum(sum(counts["statuses"].values()) for counts in languages.values()),
+        "rows": sum(statuses.total() for statuses, _ in counts.values()),
         "languages": {
-            code: {name: dict(sorted(counter.items())) for name, counter in counts.items()}
-            for code, counts in sorted(languages.items())
+            code: {"statuses": dict(sorted(statuses.items())), "flags": dict(sorted(flags.items()))}
+            for code, (statuses, flags) in counts.items()
         },
     }
+
+
+def _counted(column: pa.ChunkedArray) -> dict[str, int]:
+    return {found["values"]: found["counts"] for found in pc.value_counts(column).to_pylist()}
