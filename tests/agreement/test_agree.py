@@ -74,6 +74,16 @@ def test_a_constant_language_is_skipped_by_name() -> None:
     assert mean.reason == "mean of 1 of 2 languages; 1 skipped (de: constant predictions)"
 
 
+def test_few_dialogues_give_a_value_without_an_interval_and_say_so() -> None:
+    examples, predictions = rows()
+    more, others = rows("de")
+    found = correlate(predictions + others[:6], examples + more, dataset="toy", resamples=50)
+    german, mean = only(found, "de", "pearson"), only(found, "mean", "pearson")
+    assert german.value is not None
+    assert (german.low, german.reason) == (None, "no interval: 3 dialogue groups, at least 5 are needed")
+    assert (mean.low, mean.reason) == (None, "mean of 2 of 2 languages; no interval, since there is none for de")
+
+
 def test_refused_rows_are_counted_and_bounded() -> None:
     examples, predictions = rows()
     predictions[4] = prediction(4, None)

@@ -55,10 +55,11 @@ def test_interval_is_that_of_a_loop_over_copied_rows() -> None:
     assert (low, high) == pytest.approx(tuple(np.quantile(values, [0.025, 0.975])))
 
 
-def test_one_group_and_rare_ratings_say_why_there_is_no_interval() -> None:
+def test_few_groups_and_rare_ratings_say_why_there_is_no_interval() -> None:
     low, high, reason = bootstrap("pearson", [1, 2, 3], [1, 3, 2], ["d", "d", "d"])
     assert (low, high) == (None, None)
-    assert "one dialogue group" in reason
+    assert reason == "no interval: 1 dialogue groups, at least 5 are needed"
+    assert bootstrap("pearson", [1, 2, 3, 4, 5], [1, 3, 2, 4, 5], list("abcda")).low is None
     values = np.array([np.nan] * 6 + [0.1] * 4)
     assert percentile(values, 0.95).reason == "no interval: undefined in 6 of 10 resamples"
     assert bootstrap("pearson", [1, 1, 1], [1, 3, 2]).reason == "constant predictions"

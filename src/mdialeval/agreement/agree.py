@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mdialeval.agreement.correlations import Array, correlation, p_value, undefined
-from mdialeval.agreement.intervals import SINGLE_GROUP, GroupDraws, Interval, draw_groups, percentile, resample
+from mdialeval.agreement.intervals import GroupDraws, Interval, draw_groups, percentile, resample, too_few
 from mdialeval.agreement.pairs import calibrated_chance, chance
 from mdialeval.agreement.systems import MIN_SYSTEMS, resample_systems, system_means
 from mdialeval.errors import DataError
@@ -219,8 +219,8 @@ def _row(base: Agreement, cell: Cell, draws: GroupDraws, confidence: float) -> t
         return replace(base, reason=reason), nothing
     interval = Interval(None, None)
     values = nothing
-    if len(set(cell.columns.tolist())) < 2:
-        interval = Interval(None, None, SINGLE_GROUP)
+    if len(draws.counts) and (reason := too_few(len(np.unique(cell.columns)))):
+        interval = Interval(None, None, reason)
     elif len(draws.counts):
         values = resample(base.statistic, cell.x, cell.y, cell.columns, draws)
         interval = percentile(values, confidence)
@@ -262,7 +262,7 @@ def _system_row(base: Agreement, cell: Cell, draws: GroupDraws, confidence: floa
     statistic = base.statistic.removeprefix("system_")
     value, reason = correlation(statistic, x, y)
     low = high = None
-    if value is not None and len(draws.counts):
+    if value is not None and len(draws.counts) and not (reason := too_few(len(np.unique(cell.columns)))):
         values = resample_systems(statistic, cell.x, cell.y, cell.systems, cell.columns, draws)
         low, high, reason = percentile(values, confidence)
     p = None if undefined(statistic, x, y) else p_value(statistic, x, y)
@@ -295,5 +295,7 @@ def _mean(rows: Sequence[Agreement], resamples: Mapping[str, Array], confidence:
     if all(len(values) for values in drawn):
         low, high, problem = percentile(np.mean(drawn, axis=0), confidence)
         reason += f"; {problem}" if problem else ""
+    elif few := [row.language for row in known if row.reason]:
+        reason += f"; no interval, since there is none for {', '.join(few)}"
     value = float(np.mean([row.value for row in known if row.value is not None]))
     return replace(base, value=value, low=low, high=high, reason=reason)

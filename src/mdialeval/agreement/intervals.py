@@ -21,7 +21,8 @@ SHARE_NEEDED = 0.5
 """An interval needs at least this share of the resamples to be defined."""
 
 
-SINGLE_GROUP = "no interval: all rows are of one dialogue group"
+MIN_GROUPS = 5
+"""Fewer groups have too few distinct resamples for an interval: four give 35."""
 
 
 class Interval(NamedTuple):
@@ -66,6 +67,15 @@ def draw_groups(groups: Sequence[str], resamples: int, seed: int) -> GroupDraws:
     share = np.full(len(names), 1 / len(names))
     counts = np.random.default_rng(seed).multinomial(len(names), share, size=resamples)
     return GroupDraws(names, counts.astype(np.int32))
+
+
+def too_few(groups: int) -> str:
+    """Why a number of dialogue groups gives no interval; empty where it does.
+
+    >>> too_few(4)
+    'no interval: 4 dialogue groups, at least 5 are needed'
+    """
+    return f"no interval: {groups} dialogue groups, at least {MIN_GROUPS} are needed" if groups < MIN_GROUPS else ""
 
 
 def resample(statistic: str, x: Array, y: Array, columns: npt.NDArray[np.int64], draws: GroupDraws) -> Array:
@@ -132,7 +142,7 @@ def bootstrap(
     names = [str(i) for i in range(len(x))] if groups is None else list(groups)
     if reason := undefined(statistic, x, y):
         return Interval(None, None, reason)
-    if len(set(names)) < 2:
-        return Interval(None, None, SINGLE_GROUP)
+    if reason := too_few(len(set(names))):
+        return Interval(None, None, reason)
     draws = draw_groups(names, resamples, seed)
     return percentile(resample(statistic, x, y, draws.columns(names), draws), confidence)

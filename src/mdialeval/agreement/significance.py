@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from mdialeval.agreement.correlations import Array, correlation, paired, resampled
-from mdialeval.agreement.intervals import SINGLE_GROUP, draw_groups, percentile, resample
+from mdialeval.agreement.intervals import draw_groups, percentile, resample, too_few
 
 
 class Difference(NamedTuple):
@@ -57,8 +57,8 @@ def paired_bootstrap(
     value, reason = _difference(statistic, a, b, y)
     if value is None:
         return Difference(None, reason=reason)
-    if len(set(names)) < 2:
-        return Difference(value, reason=SINGLE_GROUP)
+    if reason := too_few(len(set(names))):
+        return Difference(value, reason=reason)
     draws = draw_groups(names, resamples, seed)
     columns = draws.columns(names)
     differences = resample(statistic, a, y, columns, draws) - resample(statistic, b, y, columns, draws)
