@@ -12,6 +12,7 @@ from safetensors.torch import load_file
 
 from mdialeval.config.train import TrainConfig
 from mdialeval.errors import BackendError, DataError, ResumeError
+from mdialeval.model.batches import Batch
 from mdialeval.model.evaluator import Evaluator
 from mdialeval.model.network import EvaluatorNetwork
 from mdialeval.records import Example, TrainingPair, Turn
@@ -75,7 +76,10 @@ def test_overfits_eight_pairs(tiny_encoder: Path, tmp_path: Path, changes: dict[
     assert max(s for s, label in scores if not label) < 0.2
 
 
-def test_killed_and_resumed_equals_unbroken(tiny_encoder: Path, tmp_path: Path) -> None:
+def test_killed_and_resumed_equals_unbroken(
+    tiny_encoder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mdialeval.train.loop.CHECKPOINT_SECONDS", 0.0)
     recipe, pairs = config(tiny_encoder, checks=3), some_pairs()
     whole = train_evaluator(pairs, "d", recipe, tmp_path / "whole", seed=1)
 
@@ -97,7 +101,11 @@ def test_killed_and_resumed_equals_unbroken(tiny_encoder: Path, tmp_path: Path) 
         assert (tmp_path / "whole" / name).read_bytes() == (tmp_path / "parts" / name).read_bytes(), name
 
 
-def test_resume_with_another_recipe_names_the_difference(tiny_encoder: Path, tmp_path: Path) -> None:
+def test_resume_with_another_recipe_names_the_difference(
+    tiny_encoder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mdialeval.train.loop.CHECKPOINT_SECONDS", 0.0)
+
     def stop(step: int) -> None:
         raise KeyboardInterrupt
 
@@ -168,3 +176,22 @@ def test_summary_counts_dropped_turns(tiny_encoder: Path, tmp_path: Path) -> Non
     assert summary.n_turns_dropped >= 3 * summary.n_train
     card = (tmp_path / "e" / "README.md").read_text()
     assert f"{summary.n_turns_dropped} context turns dropped" in card
+
+
+def test_out_of_memory_halves_the_batch_and_gives_the_same_step(
+    tiny_encoder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    recipe = config(tiny_encoder, batch_size=16, pack=2, dropout=0.0, epochs=1, checks=1)
+    train_evaluator(some_pairs(), "d", recipe, tmp_path / "roomy", seed=1)
+    honest = EvaluatorNetwork.forward
+
+    def small(self: EvaluatorNetwork, inputs: Batch) -> torch.Tensor:
+        if self.training and len(inputs.rows) > 8:
+            raise MemoryError
+        return honest(self, inputs)
+
+    monkeypatch.setattr(EvaluatorNetwork, "forward", small)
+    train_evaluator(some_pairs(), "d", recipe, tmp_path / "tight", seed=1)
+    assert sum("out of memory" in record.message for record in caplog.records) == 1
+    first, second = weights(tmp_path / "roomy"), weights(tmp_path / "tight")
+    assert all(torch.allclose(first[k], second[k], atol=1e-5) for k in first)

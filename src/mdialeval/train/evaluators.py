@@ -26,7 +26,8 @@ from mdialeval.records import TrainingPair
 from mdialeval.signature import fingerprint
 from mdialeval.tasks.draws import draw
 from mdialeval.train.card import model_card
-from mdialeval.train.loop import Data, Loop
+from mdialeval.train.loop import Loop
+from mdialeval.train.passes import Data
 from mdialeval.train.plan import Split, check_labels, limit_pairs, split_by_group
 
 log = logging.getLogger(__name__)

@@ -1,0 +1,228 @@
+"""What is done with encoded pairs: forward passes, features of a frozen encoder, evaluation, one update.
+
+A batch that does not fit into memory is halved, and again, until it does; gradients add up to the same step.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
+from typing import Any
+
+import torch
+from accelerate import Accelerator
+from accelerate.utils import gather_object
+from torch import Tensor
+
+from mdialeval.config.train import TrainConfig
+from mdialeval.errors import BackendError
+from mdialeval.model.batches import Batch, batches_by_length, bundles, collate
+from mdialeval.model.markup import Row
+from mdialeval.model.network import EvaluatorNetwork
+from mdialeval.tasks.draws import draw
+from mdialeval.train.dev import DevFigures, dev_figures
+
+log = logging.getLogger(__name__)
+
+FIT_SAMPLE = 512  # pairs whose vectors set the head's mean and spread
+
+
+class Data:
+    """Encoded pairs with labels and weights, and the sentence features where the encoder is frozen.
+
+    Args:
+        rows: token ids.
+        ids: the pairs' ids, for messages.
+        labels: in [0, 1].
+        weights: of each pair in the loss.
+    """
+
+    def __init__(self, rows: Sequence[Row], ids: Sequence[str], labels: Sequence[float], balance: bool) -> None:
+        self.rows, self.ids = rows, ids
+        self.labels = torch.tensor(labels, dtype=torch.float32)
+        self.weights = _class_weights(self.labels) if balance else torch.ones(len(rows))
+        self.pooled: Tensor | None = None
+
+
+def _class_weights(labels: Tensor) -> Tensor:
+    """Weights that give both sides of .5 the same sum; their mean is 1."""
+    positive = labels > 0.5
+    n, n_positive = len(labels), int(positive.sum())
+    if n_positive in (0, n):
+        return torch.ones(n)
+    return torch.where(positive, n / (2 * n_positive), n / (2 * (n - n_positive)))
+
+
+class Passes:
+    """The network at work on ``Data``.
+
+    Args:
+        accelerator: device, precision, processes.
+        network: on the accelerator's device.
+        tokenizer: for its special tokens.
+        config: the recipe.
+        seed: of dropout and of the sample that the head is fitted on.
+        frozen: whether the encoder learns nothing.
+    """
+
+    def __init__(
+        self,
+        accelerator: Accelerator,
+        network: EvaluatorNetwork,
+        tokenizer: Any,
+        config: TrainConfig,
+        seed: int,
+        frozen: bool,
+    ) -> None:
+        self.accelerator, self.network, self.tokenizer = accelerator, network, tokenizer
+        self.config, self.seed, self.frozen = config, seed, frozen
+        self.pack = 1 if network.architecture.attention == "joint" else config.pack
+        self.parts = 1  # into how many a batch is cut to fit into memory
+
+    def prepare(self, train: Data, dev: Data) -> None:
+        """Encode everything once where the encoder is frozen, and set the head's mean and spread."""
+        self.network.to(self.accelerator.device)
+        if self.frozen:
+            train.pooled, dev.pooled = self._pool(train.rows), self._pool(dev.rows)
+        self._fit_head(train)
+
+    def evaluate(self, data: Data) -> DevFigures:
+        """Figures on held-out pairs; every process takes its share and all get the same answer."""
+        config, world, rank = self.config, self.accelerator.num_processes, self.accelerator.process_index
+        groups = bundles(data.rows, range(len(data.rows)), self.pack)
+        found: list[tuple[int, float, float]] = []
+        self.network.eval()
+        with torch.inference_mode():
+            for part in batches_by_length(data.rows, groups, 2 * config.batch_size)[rank::world]:
+                inputs, rows = self._inputs(data, part)
+                with self.accelerator.autocast():
+                    outputs = self.network(inputs)
+                outputs = outputs.float()
+                losses = self.network.losses(outputs, data.labels[rows].to(outputs.device))
+                scores = self.network.to_scores(outputs)
+                found += zip(rows.tolist(), scores.double().tolist(), losses.double().tolist(), strict=True)
+        if world > 1:
+            found = gather_object(found)
+        for row, score, loss in found:
+            if not (math.isfinite(score) and math.isfinite(loss)):
+                raise not_finite(f"the prediction for dev pair {data.ids[row]!r} is {score} (loss {loss})")
+        rows_found, scores_found, losses_found = zip(*found, strict=True)
+        return dev_figures(rows_found, scores_found, losses_found, data.labels.tolist(), config.loss)
+
+    def update(self, model: Any, optimizer: Any, data: Data, batches: list[list[list[int]]], step: int) -> float:
+        """One update from some batches of bundles; the mean loss of their pairs on this process.
+
+        Raises:
+            BackendError: a loss is not finite; the message names the step and the pairs.
+        """
+        while True:
+            try:
+                loss = self._gradients(model, data, batches, step)
+                break
+            except (torch.cuda.OutOfMemoryError, MemoryError):
+                longest = max(len(batch) for batch in batches)
+                if self.accelerator.num_processes > 1 or self.parts >= longest:
+                    raise
+                optimizer.zero_grad()
+                self.parts *= 2
+                log.warning("out of memory at step %d: batches are now cut into %d parts", step + 1, self.parts)
+        self.accelerator.clip_grad_norm_([p for g in optimizer.param_groups for p in g["params"]], self.config.clip)
+        optimizer.step()
+        optimizer.zero_grad()
+        return loss
+
+    def _gradients(self, model: Any, data: Data, batches: list[list[list[int]]], step: int) -> float:
+        """Add up the gradients of a step."""
+        world, rank = self.accelerator.num_processes, self.accelerator.process_index
+        torch.manual_seed(draw(self.seed, "dropout", step, rank).getrandbits(62))
+        model.train()
+        if self.frozen:
+            self.network.encoder.base.eval()
+        weight = sum(float(data.weights[i]) for batch in batches for group in batch for i in group)
+        pieces = [piece for batch in batches for piece in _cut(batch, self.parts)]
+        shown = 0.0
+        for k, piece in enumerate(pieces):
+            mine = piece[rank::world]
+            with nullcontext() if k == len(pieces) - 1 else self.accelerator.no_sync(model):
+                loss = self._loss(model, data, mine or piece[:1], step)  # without a share, still take part
+                loss = loss * (world / weight if mine else 0.0)
+                self.accelerator.backward(loss)
+                shown += float(loss.detach())
+        return shown
+
+    def _loss(self, model: Any, data: Data, groups: Sequence[Sequence[int]], step: int) -> Tensor:
+        """The weighted sum of the losses of some bundles."""
+        inputs, rows = self._inputs(data, groups)
+        with self.accelerator.autocast():
+            outputs = model(inputs)
+        outputs = outputs.float()
+        labels, weights = data.labels[rows].to(outputs.device), data.weights[rows].to(outputs.device)
+        losses = self.network.losses(outputs, labels)
+        if not bool(torch.isfinite(losses).all()):
+            bad = [data.ids[i] for i in rows[~torch.isfinite(losses).cpu()].tolist()]
+            raise not_finite(f"the loss of step {step + 1} is not finite for the pairs {', '.join(bad[:5])}")
+        loss = (weights * losses).sum()
+        if self.config.ranking:
+            sequence = torch.tensor([s for s, group in enumerate(groups) for _ in group], device=outputs.device)
+            loss = loss + self.config.ranking * weights.sum() * ranking_loss(outputs, labels, sequence)
+        return loss
+
+    def _inputs(self, data: Data, groups: Sequence[Sequence[int]]) -> tuple[Batch | Tensor, Tensor]:
+        """What the network takes, and which row each of its outputs belongs to."""
+        if data.pooled is not None:
+            rows = torch.tensor([i for group in groups for i in group])
+            return data.pooled[rows].to(self.accelerator.device), rows
+        batch = self._collate(data.rows, groups)
+        return batch.to(self.accelerator.device), batch.rows
+
+    def _collate(self, rows: Sequence[Row], groups: Sequence[Sequence[int]]) -> Batch:
+        tokenizer = self.tokenizer
+        attention = self.network.architecture.attention
+        return collate(rows, groups, tokenizer.cls_token_id, tokenizer.pad_token_id, attention)
+
+    @torch.no_grad()
+    def _pool(self, rows: Sequence[Row]) -> Tensor:
+        """The frozen encoder's features of all rows, (N, parts, L, W)."""
+        self.network.eval()
+        groups = bundles(rows, range(len(rows)), self.pack)
+        pooled: Tensor | None = None
+        for part in batches_by_length(rows, groups, 2 * self.config.batch_size):
+            batch = self._collate(rows, part)
+            with self.accelerator.autocast():
+                values = self.network.encoder.pooled(batch.to(self.accelerator.device)).float().cpu()
+            if pooled is None:
+                pooled = torch.empty(len(rows), *values.shape[1:])
+            pooled[batch.rows] = values
+        return torch.empty(0) if pooled is None else pooled
+
+    @torch.no_grad()
+    def _fit_head(self, data: Data) -> None:
+        """Set the head's mean and spread from a sample of the training pairs."""
+        order = list(range(len(data.rows)))
+        draw(self.seed, "fit").shuffle(order)
+        chosen = order[:FIT_SAMPLE]
+        self.network.eval()
+        parts = batches_by_length(data.rows, bundles(data.rows, sorted(chosen), self.pack), 64)
+        vectors = [self.network.sentence_vectors(self._inputs(data, part)[0]).float() for part in parts]
+        self.network.head.fit(torch.cat(vectors))
+
+
+def ranking_loss(outputs: Tensor, labels: Tensor, sequence: Tensor) -> Tensor:
+    """Mean logistic loss over pairs of responses to one context whose labels differ; 0 where there are none."""
+    ordered = (labels.unsqueeze(1) > labels.unsqueeze(0)) & (sequence.unsqueeze(1) == sequence.unsqueeze(0))
+    margins = outputs.unsqueeze(1) - outputs.unsqueeze(0)
+    return torch.nn.functional.softplus(-margins[ordered]).sum() / ordered.sum().clamp(min=1)
+
+
+def _cut(batch: list[list[int]], parts: int) -> Iterator[list[list[int]]]:
+    """A batch in at most ``parts`` parts, none empty."""
+    size = math.ceil(len(batch) / parts)
+    for start in range(0, len(batch), size):
+        yield batch[start : start + size]
+
+
+def not_finite(problem: str) -> BackendError:
+    """The error of a number that is none."""
+    return BackendError("training", problem, hint="use precision: fp32 or a smaller learning_rate")
