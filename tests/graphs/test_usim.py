@@ -14,6 +14,7 @@ from mdialeval.graphs.penman_codec import decode
 from mdialeval.graphs.ucca_codec import Passage, read_ucca
 from mdialeval.graphs.usim import two_sided_f, usim
 from mdialeval.graphs.usim_align import align_tokens, common_breaks
+from mdialeval.graphs.usim_view import from_amr
 from mdialeval.records import Graph
 
 SAME_TEXT = {  # two annotators of one essay: units, matches, USim; the token map is the identity, so these are exact
@@ -110,6 +111,12 @@ def test_dag_f_counts_are_exact(passages: dict[str, Passage]) -> None:
     assert micro["unlabelled"].f1 == pytest.approx(0.9185, abs=5e-5)
 
 
+def test_glued_punctuation_on_one_side_is_said(passages: dict[str, Passage]) -> None:
+    assert "19 words of the source carry punctuation" in usim(passages["tree1297"], passages["tree1197"]).reason
+    assert "19 words of the target carry punctuation" in usim(passages["tree1197"], passages["tree1297"]).reason
+    assert usim(passages["tree1298"], passages["tree1198"]).reason == ""
+
+
 def test_dag_f_refuses_different_texts(passages: dict[str, Passage]) -> None:
     with pytest.raises(ValueError, match="use USim"):
         dag_f([(passages["amittaic1297"], passages["amittaic1197"])])
@@ -178,6 +185,20 @@ def test_amr_negation_replacement_and_single_nodes() -> None:
     assert [e.text for e in usim(source, decode("(s / sing-01 :ARG0 (g / girl))")).missing] == ["sing-01 boy"]
     assert usim(decode("(y / yes)"), decode("(y / yes)")).f1 == 1.0
     assert usim(decode("(y / yes)"), decode("(n / no)")).f1 == 0.0
+
+
+def test_amr_reentrancies_are_labels_and_not_part_of_the_yield() -> None:
+    source = decode("(w / want-01 :ARG0 (b / boy) :ARG1 (g / go-02 :ARG0 b))")
+    target = decode("(w / want-01 :ARG0 (b / boy) :ARG1 (g / go-02 :ARG1 b))")
+    view = from_amr(source)
+    assert view.tokens == ("want", "boy", "go")
+    assert view.yields == (frozenset({0, 1, 2}), frozenset({1}), frozenset({2}))
+    assert view.labels == (frozenset({"top"}), frozenset({"ARG0"}), frozenset({"ARG1"}))
+    assert from_amr(target).labels[1] == frozenset({"ARG0", "ARG1"})
+    assert usim(source, target).f1 == 1.0  # labels still share ARG0
+    inverse = from_amr(decode("(b / boy :ARG0-of (s / sing-01 :op1 (l / loud)))"))
+    assert inverse.labels == (frozenset({"top"}), frozenset({"ARG0-of"}), frozenset({"op"}))
+    assert from_amr(source, all_units=False).names == ("want-01",)
 
 
 def test_empty_sides_follow_the_convention_and_broken_ones_have_no_score() -> None:

@@ -40,7 +40,7 @@ class Limits(NamedTuple):
     terms: int = 20_000
     branches: int = 2_000
     seconds: float = 10.0
-    restarts: int = 6
+    restarts: int = 3
 
 
 class Solution(NamedTuple):
@@ -87,9 +87,9 @@ def solve(first: Triples, second: Triples, limits: Limits) -> Solution:
     problem = _problem(first, second)
     rows, columns = linear_sum_assignment(problem.bound, maximize=True)
     upper = math.floor(float(problem.bound[rows, columns].sum()) + _EPSILON)
-    best, value = _climb(problem, _mapping(rows, columns, n))
+    best, value = _climb(problem, _mapping(rows, columns, n), upper)
     if value < upper:
-        best, value = _better((best, value), _climb(problem, _concept_start(problem)))
+        best, value = _better((best, value), _climb(problem, _concept_start(problem), upper))
     if value < upper and n * m <= limits.node_product and len(problem.a) <= limits.terms:
         best, value, upper = _prove(problem, best, value, upper, limits)
     if value < upper:
@@ -183,21 +183,26 @@ def _gains(problem: _Problem, mapping: Ints) -> Floats:
     return gains
 
 
-def _climb(problem: _Problem, start: Ints) -> tuple[Ints, int]:
-    """Local search: repeated assignment on the gains, then best single moves and swaps until nothing improves."""
+def _climb(problem: _Problem, start: Ints, upper: int) -> tuple[Ints, int]:
+    """Local search: repeated assignment on the gains, then best single moves and swaps until nothing improves.
+
+    It stops at ``upper``, since nothing is better.
+    """
     n, m = problem.unary.shape
     mapping, value = start, _value(problem, start)
-    while True:
+    while value < upper:
         candidate = _rounded(_gains(problem, mapping))
         gained = _value(problem, candidate)
         if gained <= value:
             break
         mapping, value = candidate, gained
     mapping = mapping.copy()
-    while True:
+    while value < upper:
         gains = _gains(problem, mapping)
         current = np.where(mapping >= 0, gains[np.arange(n), mapping], 0.0)
-        free = np.setdiff1d(np.arange(m), mapping, assume_unique=False)
+        is_free = np.ones(m, dtype=bool)
+        is_free[mapping[mapping >= 0]] = False
+        free = np.flatnonzero(is_free)
         move, swap = -1.0, -1.0
         if free.size:
             deltas = gains[:, free] - current[:, None]
@@ -208,12 +213,14 @@ def _climb(problem: _Problem, start: Ints) -> tuple[Ints, int]:
             at_swap = int(deltas.argmax())
             swap = float(deltas.flat[at_swap])
         if max(move, swap) < 0.5:
-            return mapping, _value(problem, mapping)
+            break
+        value += round(max(move, swap))
         if move >= swap:
             mapping[at_move // free.size] = free[at_move % free.size]
         else:
             i, k = divmod(at_swap, n)
             mapping[i], mapping[k] = mapping[k], mapping[i]
+    return mapping, value
 
 
 def _swaps(problem: _Problem, mapping: Ints, gains: Floats, current: Floats) -> Floats:
@@ -249,7 +256,7 @@ def _prove(problem: _Problem, best: Ints, value: int, upper: int, limits: Limits
     shares = np.zeros(n * m)
     shares[pairs] = relaxed.x[: len(pairs)]
     shares = shares.reshape(n, m)
-    best, value = _better((best, value), _climb(problem, _rounded(shares + 1e-3 * problem.bound)))
+    best, value = _better((best, value), _climb(problem, _rounded(shares + 1e-3 * problem.bound), upper))
     if value < upper:
         best, value = _restarted(problem, best, value, upper, limits.restarts, shares)
     if value == upper:
@@ -311,7 +318,7 @@ def _restarted(
     base = problem.bound if worth is None else worth
     for _ in range(restarts):
         noise = random.random(base.shape) * (1 + problem.bound if worth is None else worth + 0.1)
-        best, value = _better((best, value), _climb(problem, _rounded(base + noise)))
+        best, value = _better((best, value), _climb(problem, _rounded(base + noise), upper))
         if value == upper:
             break
     return best, value

@@ -8,10 +8,10 @@ of one matching, and the two directions are aligned separately.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
-from mdialeval.graphs.ucca_codec import Passage
+from mdialeval.graphs.ucca_codec import Passage, glued_tokens
 from mdialeval.graphs.usim_align import UNALIGNED, AlignmentMethod, align_tokens, inverted
 from mdialeval.graphs.usim_view import View, from_amr, from_passage
 from mdialeval.records import Graph
@@ -45,6 +45,7 @@ class Usim:
         added: target units without a match in the source.
         status: ``empty`` where a side has no text: both empty 1, one empty 0, by the measure's convention; ``no_units``
             where neither side has a unit that can be compared.
+        reason: why there is no score, or what to know about the score (punctuation glued on one side only).
     """
 
     precision: float | None
@@ -84,7 +85,9 @@ def usim(
     problem = _unscored(source, target)
     if problem is not None:
         return problem
+    note = ""
     if isinstance(source, Passage) and isinstance(target, Passage):
+        note = _glued_note(source, target)
         a, b = (from_passage(side, bool(all_units)) for side in (source, target))
         method: AlignmentMethod = alignment or "published"
     elif isinstance(source, Graph) and isinstance(target, Graph):
@@ -96,7 +99,17 @@ def usim(
     mapping = tuple(token_map) if token_map is not None else align_tokens(a.tokens, b.tokens, method, a.ends, b.ends)
     if len(mapping) != len(a.tokens):
         raise ValueError(f"token_map has {len(mapping)} entries for {len(a.tokens)} source tokens")
-    return compare_views(a, b, mapping, equivalences)
+    result = compare_views(a, b, mapping, equivalences)
+    return replace(result, reason=note) if note and result.status == "ok" else result
+
+
+def _glued_note(source: Passage, target: Passage) -> str:
+    """What a reader of the score should know where only one side has its punctuation split from the words."""
+    glued = glued_tokens(source), glued_tokens(target)
+    if (glued[0] == 0) == (glued[1] == 0):
+        return ""
+    side, count = ("source", glued[0]) if glued[0] else ("target", glued[1])
+    return f"{count} words of the {side} carry punctuation, none of the other side: tokenise both texts alike"
 
 
 def _unscored(source: Passage | Graph, target: Passage | Graph) -> Usim | None:
