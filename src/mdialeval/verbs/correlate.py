@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from mdialeval.agreement.agree import correlate as agreements_of
+from mdialeval.agreement.compare import Comparison, compare
 from mdialeval.config.run import RunConfig
 from mdialeval.pipeline import is_main_rank
 from mdialeval.records import Agreement, Example
@@ -10,20 +11,22 @@ from mdialeval.store import Run, Stage
 from mdialeval.verbs.score import Scored, predictions_of
 
 VERSION = 1
+COMPARISONS = "comparisons"
 
 
 def correlate(config: RunConfig, run: Run, scored: list[Scored]) -> Stage:
-    """Agreement of every scorer with every rating; one shard a data set."""
+    """Agreement of every scorer with every rating, and every pair of scorers compared; one shard a data set each."""
     inputs = {f"{entry.source.title}: {entry.name}": entry.predictions.fingerprint for entry in scored}
     stage = run.stage("correlate", VERSION, {**config.correlate.content(), "seed": config.seed}, inputs)
     if stage.done or not is_main_rank():
         return stage
     titles = {entry.source.title: entry.examples for entry in scored}
     for index, (title, examples) in enumerate(titles.items()):
+        predictions, rated = list(predictions_of(scored, title)), list(examples.read(Example))
         if not stage.shard(index).exists():
             rows = agreements_of(
-                list(predictions_of(scored, title)),
-                list(examples.read(Example)),
+                predictions,
+                rated,
                 dataset=title,
                 statistics=config.correlate.statistics,
                 resamples=config.correlate.resamples,
@@ -31,6 +34,16 @@ def correlate(config: RunConfig, run: Run, scored: list[Scored]) -> Stage:
                 seed=config.seed,
             )
             stage.write(index, rows, Agreement)
+        if not stage.shard(index, COMPARISONS).exists():
+            found = compare(
+                predictions,
+                rated,
+                dataset=title,
+                resamples=config.correlate.resamples,
+                confidence=config.correlate.confidence,
+                seed=config.seed,
+            )
+            stage.write(index, found, Comparison, COMPARISONS)
     rows = list(stage.read(Agreement))
     undefined = sorted({row.reason for row in rows if row.value is None})
     stage.finish({"rows": len(rows), "undefined": sum(row.value is None for row in rows), "reasons": undefined})

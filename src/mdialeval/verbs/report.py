@@ -6,11 +6,11 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from mdialeval.agreement.agree import MEAN
+from mdialeval.agreement.compare import Comparison
 from mdialeval.config.run import RunConfig
 from mdialeval.rank.funnel import Funnel as RankFunnel
 from mdialeval.rank.select import KEPT
-from mdialeval.records import SCORED, Agreement, Example, Prediction, RankedTranslation
+from mdialeval.records import Agreement, Example, Prediction, RankedTranslation
 from mdialeval.report.data import (
     Component,
     Distribution,
@@ -28,10 +28,10 @@ from mdialeval.report.data import (
 from mdialeval.report.html import write_report
 from mdialeval.signature import signature_line, versions
 from mdialeval.store import Run, Stage
+from mdialeval.verbs.correlate import COMPARISONS
 from mdialeval.verbs.rank import funnels_of
 from mdialeval.verbs.score import Scored
 
-LOW_COVERAGE = 0.95
 POINTS = 400  # shown of a scatter plot or distribution; ``n`` says how many there are
 
 
@@ -46,20 +46,20 @@ def write(
     agreements: Stage,
 ) -> Path:
     """Write the report of a run; returns the path of its page."""
-    rows = list(agreements.read(Agreement))
     trainings = tuple(_training(name, stage) for name, stage in evaluators.items())
     data = ReportData(
         title=config.report.title,
         run=config.run,
         summary=_summary(corpus, ranked, scored),
         settings=_settings(config),
-        notices=tuple(_notices(ranked, evaluators, scored, rows)),
+        notices=tuple(_notices(ranked, evaluators)),
         funnels=tuple(_funnel(funnel) for funnel in (funnels_of(ranked) if ranked else [])),
         flags=tuple(_flags(translated)) if translated else (),
         distributions=tuple(_distributions(ranked)) if ranked else (),
         trainings=trainings,
         sets=tuple(_rated_set(entry) for entry in {s.source.title: s for s in scored}.values()),
-        agreements=tuple(rows),
+        agreements=tuple(agreements.read(Agreement)),
+        comparisons=tuple(agreements.read(Comparison, COMPARISONS)),
         scatters=tuple(_scatters(scored)),
         signatures=tuple(_signatures(ranked, scored)),
         components=tuple(_components(config)),
@@ -99,9 +99,8 @@ def _text(value: Any) -> str:
     return str(value)
 
 
-def _notices(
-    ranked: Stage | None, evaluators: Mapping[str, Stage], scored: list[Scored], rows: list[Agreement]
-) -> Iterable[Notice]:
+def _notices(ranked: Stage | None, evaluators: Mapping[str, Stage]) -> Iterable[Notice]:
+    """What the stages before scoring warn of; the page itself warns of constant scorers and low coverage."""
     for funnel in funnels_of(ranked) if ranked else []:
         if funnel.constant:
             yield Notice(f"QE {funnel.language}", "all quality estimates are equal, so the ranking is the input order")
@@ -111,19 +110,6 @@ def _notices(
     for name, stage in evaluators.items():
         for warning in (*stage.summary()["warnings"], *stage.summary()["leakage"]):
             yield Notice(f"evaluator {name}", warning)
-    for entry in scored:
-        statuses = entry.predictions.summary()["statuses"]
-        total = sum(statuses.values())
-        covered = sum(n for status, n in statuses.items() if status in SCORED)
-        if covered < LOW_COVERAGE * total:
-            others = ", ".join(f"{n} {status}" for status, n in statuses.items() if status not in SCORED)
-            yield Notice(f"{entry.name} on {entry.source.title}", f"{covered} of {total} rows scored ({others})")
-    undefined: dict[tuple[str, str, str], list[str]] = {}
-    for row in rows:
-        if row.value is None and row.language != MEAN and row.reason:
-            undefined.setdefault((row.scorer, row.dataset, row.reason), []).append(row.language)
-    for (scorer, dataset, reason), languages in undefined.items():
-        yield Notice(f"{scorer} on {dataset}", f"{reason} ({', '.join(sorted(set(languages)))})", "note")
 
 
 def _funnel(funnel: RankFunnel) -> Funnel:
@@ -168,7 +154,18 @@ def _rated_set(entry: Scored) -> RatedSet:
         "by construction" if labels == "construction" else "human",
         summary["rows"],
         tuple(summary["languages"]),
+        scale=", ".join(f"{name} {low:g} to {high:g}" for name, (low, high) in sorted(_scales(entry).items())),
     )
+
+
+def _scales(entry: Scored) -> dict[str, tuple[float, float]]:
+    """Dimension -> the lowest and highest rating that occur."""
+    found: dict[str, tuple[float, float]] = {}
+    for example in entry.examples.read(Example):
+        for name, value in example.ratings.items():
+            low, high = found.get(name, (value, value))
+            found[name] = (min(low, value), max(high, value))
+    return found
 
 
 def _scatters(scored: list[Scored]) -> Iterable[Scatter]:
