@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import json
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -11,13 +9,12 @@ from typing import Any
 
 from mdialeval.errors import BackendError, ConfigError, DataError, nearest
 from mdialeval.languages import canonical
+from mdialeval.readers.opening import csv_rows, json_rows, tsv_rows
 from mdialeval.records import Translation
 from mdialeval.registry import Asset
 from mdialeval.segments import clean
 from mdialeval.signature import file_hash
 from mdialeval.tables import read_parquet
-
-_ENDINGS = (".csv", ".tsv", ".jsonl", ".parquet")
 
 
 class Given:
@@ -81,9 +78,11 @@ class Given:
 
     def _load(self) -> None:
         source, hypothesis, identifier, language = self._names
-        for line, row in enumerate(_rows(self._path), 1):
-            if line == 1:
+        first = True
+        for line, row in _rows(self._path):
+            if first:
                 self._header(row)
+                first = False
             targets = self._columns or {_target(row, language, self._path, line): hypothesis}
             for target, column in targets.items():
                 text = row.get(column)
@@ -119,37 +118,12 @@ def _target(row: Mapping[str, Any], column: str | None, path: Path, line: int) -
         raise DataError(str(error), path, line, column) from None
 
 
-def _rows(path: Path) -> Iterator[Mapping[str, Any]]:
-    if path.suffix not in _ENDINGS:
-        raise ConfigError(f"given: {path} must end in one of {', '.join(_ENDINGS)}")
-    if not path.is_file():
-        raise DataError("there is no such file", path)
-    if path.suffix == ".parquet":
-        for record in read_parquet(path, Translation):
-            yield {
-                "id": record.id,
-                "source": record.source,
-                "hypothesis": record.hypothesis,
-                "language": record.language,
-            }
+def _rows(path: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
+    if path.suffix == ".parquet" and path.is_file():
+        for row, record in enumerate(read_parquet(path, Translation), 1):
+            yield row, {name: getattr(record, name) for name in ("id", "source", "hypothesis", "language")}
         return
-    with open(path, encoding="utf-8-sig", newline="") as stream:
-        if path.suffix == ".jsonl":
-            for line, text in enumerate(stream, 1):
-                if text.strip():
-                    try:
-                        row = json.loads(text)
-                    except json.JSONDecodeError as error:
-                        raise DataError(f"not JSON: {error.msg}", path, line) from error
-                    if not isinstance(row, dict):
-                        raise DataError("each line must be an object", path, line)
-                    yield row
-            return
-        if path.suffix == ".tsv":
-            table = csv.DictReader(stream, delimiter="\t", quoting=csv.QUOTE_NONE)
-        else:
-            table = csv.DictReader(stream)
-        for row in table:
-            if None in row or None in row.values():
-                raise DataError("another number of fields than the header", path, table.line_num)
-            yield row
+    readers = {".csv": csv_rows, ".tsv": tsv_rows, ".jsonl": json_rows}
+    if path.suffix not in readers:
+        raise ConfigError(f"given: {path} must be a file that ends in .parquet, {', '.join(readers)}")
+    yield from readers[path.suffix](path)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Protocol, runtime_checkable
 
+from mdialeval.errors import BackendError
+
 TRANSLATORS: Mapping[str, str] = {
     "firefox": "mdialeval.translate.firefox:Firefox",
     "apertium": "mdialeval.translate.apertium:Apertium",
@@ -27,7 +29,10 @@ class Translator(Protocol):
     - ``assets(**options)``, a classmethod: what it needs, as ``registry.Asset``, without loading anything;
     - ``pairs(**options)``, a classmethod: the language pairs that it knows of (None = the model decides), cheaply;
     - ``placeholders = True``: words such as ``XQ1X`` come through unchanged, so that masks can be protected;
+    - ``least_batch``: calls with fewer sentences than this are wasteful, whatever the configuration's batch size;
     - ``retry(texts, source, target)``: as ``translate``, but no n-gram may repeat (``Retrying``);
+    - ``attempt(texts, source, target)``: the same with an error in the place of each sentence that failed
+      (``Attempting``);
     - ``translate_turns(ids, texts, source, target)``: for whole turns with their ids (``TurnTranslator``).
 
     Attributes:
@@ -55,6 +60,15 @@ class Retrying(Protocol):
 
     def retry(self, texts: Sequence[str], source: str, target: str) -> list[str]:
         """As ``Translator.translate``, without repeating any n-gram of three tokens."""
+        ...
+
+
+@runtime_checkable
+class Attempting(Protocol):
+    """An engine whose sentences fail one by one, such as a paid endpoint: none is asked twice to find the bad one."""
+
+    def attempt(self, texts: Sequence[str], source: str, target: str) -> list[str | BackendError]:
+        """As ``Translator.translate``, with the error in the place of a sentence that failed."""
         ...
 
 

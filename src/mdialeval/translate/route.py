@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from mdialeval.errors import ConfigError
 from mdialeval.languages import canonical, pair
-from mdialeval.registry import Asset, create, resolve
+from mdialeval.registry import Asset, check_options, create, resolve
 from mdialeval.registry import assets as engine_assets
 from mdialeval.translate.protocol import TRANSLATORS, Pairs, Translator
 
@@ -159,6 +159,7 @@ def known_pairs(engine: str, options: Mapping[str, Any] | None = None) -> Pairs 
 
 
 def _unsupported(step: Step, options: Mapping[str, Any]) -> list[str]:
+    check_options(KIND, step.engine, resolve(KIND, TRANSLATORS, step.engine), options)
     pairs = known_pairs(step.engine, options)
     if pairs is None or (step.source, step.target) in pairs:
         return []

@@ -23,7 +23,7 @@ from mdialeval.segments import VERSION as SEGMENTS_VERSION
 from mdialeval.segments import Piece, Prepared, clean, has_letters, join, prepare, restore
 from mdialeval.translate.checks import VERSION as CHECKS_VERSION
 from mdialeval.translate.checks import Policy, check, policies
-from mdialeval.translate.protocol import Retrying, Translator, TurnTranslator
+from mdialeval.translate.protocol import Attempting, Retrying, Translator, TurnTranslator
 from mdialeval.translate.route import Leg, Route, Step
 
 logger = logging.getLogger(__name__)
@@ -151,8 +151,10 @@ class _Job:
         known = self.cache.get([prefix + text for text in texts]) if self.cache else [None] * len(texts)
         done: dict[str, str | None] = dict(zip(texts, known, strict=True))
         missing = [text for text in texts if done[text] is None]
-        for start in range(0, len(missing), self.batch_size):
-            batch = missing[start : start + self.batch_size]
+        self.answered |= len(missing) < len(texts)
+        size = max(self.batch_size, getattr(leg.translator, "least_batch", 1))
+        for start in range(0, len(missing), size):
+            batch = missing[start : start + size]
             answers = dict(zip(batch, self._call(leg, batch, retry), strict=True))
             done.update(answers)
             if self.cache:
@@ -162,6 +164,8 @@ class _Job:
     def _call(self, leg: Leg, batch: Sequence[str], retry: bool) -> list[str | None]:
         """One call; a failing batch is halved until the bad sentence stands alone."""
         engine = leg.translator
+        if isinstance(engine, Attempting):
+            return self._attempted(engine.attempt(batch, leg.step.source, leg.step.target), batch)
         try:
             if retry and isinstance(engine, Retrying):
                 answers = engine.retry(batch, leg.step.source, leg.step.target)
@@ -178,6 +182,17 @@ class _Job:
             return [None]
         self.answered = True
         return [clean_answer(answer) for answer in answers]
+
+    def _attempted(self, answers: Sequence[str | BackendError], batch: Sequence[str]) -> list[str | None]:
+        self.answered |= any(isinstance(answer, str) or not answer.retryable for answer in answers)
+        kept: list[str | None] = []
+        for answer, text in zip(answers, batch, strict=True):
+            if isinstance(answer, BackendError):
+                self._failed(answer, text)
+                kept.append(None)
+            else:
+                kept.append(clean_answer(answer))
+        return kept
 
     def _failed(self, error: BackendError, text: str) -> None:
         self.failures += 1
@@ -216,6 +231,7 @@ def _outcomes(
     known = job.cache.get([prefix + text for text in texts]) if job.cache else [None] * len(texts)
     found = {text: _decode(value) for text, value in zip(texts, known, strict=True) if value is not None}
     missing = [text for text in texts if text not in found]
+    job.answered |= bool(found)
     if job.cache and found:
         logger.info("%d of %d distinct turns from the cache", len(found), len(texts))
     if missing:
