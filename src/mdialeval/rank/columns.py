@@ -8,6 +8,8 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from mdialeval.records import Translation
@@ -15,6 +17,9 @@ from mdialeval.translate.checks import FLAGS
 
 LEFT_OUT = frozenset(name for name, kind in FLAGS.items() if kind.policy != "keep")
 """The flags that keep a translation out of the ranking unless the caller says otherwise."""
+
+EXTENDED = ("item_id", "turn", "source", "hypothesis", "language", "status", "flags")
+"""The columns of translations that ``ColumnsBuilder.extend`` looks at."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -88,6 +93,38 @@ class ColumnsBuilder:
         self._score.append(math.nan if reason is not None else self._sign * score)
         self._truncated.append(truncated)
 
+    def extend(self, table: pa.Table, score: NDArray[np.float64], truncated: NDArray[np.bool_]) -> None:
+        """Append a table of translations into one language: ``add`` for every row, at a tenth of its cost.
+
+        Args:
+            table: at least the columns ``EXTENDED`` of ``Translation``.
+            score: (rows,) the estimates, NaN where there is none.
+            truncated: (rows,) whether the estimator saw only a part.
+        """
+        rows = table.num_rows
+        if not rows:
+            return
+        language, *others = pc.unique(table["language"]).to_pylist()
+        if others:
+            raise ValueError(f"one language at a time, not {language} and {', '.join(others)}")
+        ids = table["item_id"].to_numpy()
+        known, number = self._last.get(language, (None, -1))
+        starts = np.concatenate([[ids[0] != known], ids[1:] != ids[:-1]])
+        items = np.where(np.cumsum(starts) == 0, number, self._items - 1 + np.cumsum(starts))
+        self._items += int(starts.sum())
+        self._last[language] = (ids[-1], int(items[-1]))
+        left_out = np.full(rows, -1, np.int16)
+        for row, reason in sorted(_reasons(table, self._leave_out).items()):
+            left_out[row] = self._reasons.setdefault(reason, len(self._reasons))
+        self._item.frombytes(items.astype(np.int32).tobytes())
+        self._turn.frombytes(table["turn"].to_numpy().astype(np.int32).tobytes())
+        code = self._languages.setdefault(language, len(self._languages))
+        self._language.frombytes(np.full(rows, code, np.int16).tobytes())
+        self._length.frombytes(pc.utf8_length(table["source"]).to_numpy().astype(np.int32).tobytes())
+        self._left_out.frombytes(left_out.tobytes())
+        self._score.frombytes(np.where(left_out < 0, self._sign * score, math.nan).astype(np.float64).tobytes())
+        self._truncated.extend(truncated.astype(np.bool_).tobytes())
+
     def build(self) -> Columns:
         """The arrays of all rows so far."""
         return Columns(
@@ -101,6 +138,25 @@ class ColumnsBuilder:
             tuple(self._languages),
             tuple(self._reasons),
         )
+
+
+def _reasons(table: pa.Table, leave_out: Collection[str]) -> dict[int, str]:
+    """Row -> why it does not enter the ranking, as ``why_left_out`` says, for the rows that do not."""
+    found: dict[int, str] = {}
+    flags = table["flags"].combine_chunks()
+    names = flags.flatten().field("name").to_pylist()
+    ends = np.cumsum(flags.value_lengths().to_numpy())
+    for row in np.flatnonzero(np.diff(ends, prepend=0)):
+        first = next((n for n in names[ends[row - 1] if row else 0 : ends[row]] if n in leave_out), None)
+        if first is not None:
+            found[int(row)] = first
+    for name in ("source", "hypothesis"):
+        texts = table[name].to_numpy().tolist()
+        found.update((row, "empty") for row, text in enumerate(texts) if not text.strip())
+    status = table["status"].to_numpy()
+    for reason in ("failed", "empty"):
+        found.update((int(row), reason) for row in np.flatnonzero(status == reason))
+    return found
 
 
 def why_left_out(row: Translation, leave_out: Collection[str] = LEFT_OUT) -> str | None:

@@ -68,15 +68,9 @@ class Given:
         return [Asset("given scores", "file", there, str(path), "" if there else "write the file or mend its path")]
 
     def estimate(self, pairs: Sequence[Translation]) -> list[float]:
-        """The file's scores; NaN, counted and said, where it has none.
-
-        Raises:
-            DataError: it has none for any of the pairs: this is the wrong file or column.
-        """
+        """The file's scores; NaN, counted and said, where it has none."""
         scores = [self._scores.get((r.id, r.language), self._scores.get((r.id, ""), math.nan)) for r in pairs]
         missing = [row for row, score in zip(pairs, scores, strict=True) if math.isnan(score)]
-        if missing and len(missing) == len(pairs) and not any((r.id, r.language) in self._scores for r in pairs):
-            raise DataError(f"has no score for any of {len(pairs)} rows, such as id {pairs[0].id!r}", self._path)
         if missing:
             log.warning(
                 "%s has no score for %d of %d rows, such as %r", self._path, len(missing), len(pairs), missing[0].id

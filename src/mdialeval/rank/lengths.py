@@ -55,9 +55,15 @@ def estimable(row: Translation) -> bool:
 
 def measure(model: PairModel, rows: Sequence[Translation]) -> list[Length]:
     """The length of every row, same order."""
-    pairs = list(dict.fromkeys((row.source, row.hypothesis) for row in rows if estimable(row)))
+    pairs = list(dict.fromkeys(_texts(row) for row in rows if estimable(row)))
     tokens = dict(zip(pairs, model.count(pairs), strict=True)) if pairs else {}
-    return [Length(tokens.get((r.source, r.hypothesis), 0) if estimable(r) else 0, model.limit) for r in rows]
+    return [Length(tokens[_texts(row)] if estimable(row) else 0, model.limit) for row in rows]
+
+
+def _texts(row: Translation) -> Pair:
+    """Both texts as tokenizers take them: half a surrogate pair, as broken JSON escapes leave it, becomes ``?``."""
+    source, hypothesis = (text.encode("utf-8", "replace").decode() for text in (row.source, row.hypothesis))
+    return source, hypothesis
 
 
 def estimate(model: PairModel, rows: Sequence[Translation], on_long: OnLong = "truncate") -> list[float]:
@@ -89,11 +95,11 @@ def estimate(model: PairModel, rows: Sequence[Translation], on_long: OnLong = "t
         log.warning("%d of %d rows are longer than %d tokens and are %s", len(long), len(rows), model.limit, done)
     apart = set(long) if on_long in ("window", "skip") else set()
     whole = [i for i in usable if i not in apart]
-    for i, score in zip(whole, model.score([(rows[i].source, rows[i].hypothesis) for i in whole]), strict=True):
+    for i, score in zip(whole, model.score([_texts(rows[i]) for i in whole]), strict=True):
         scores[i] = score
     if on_long == "window":
         for i in long:
-            scores[i] = _windowed(model, (rows[i].source, rows[i].hypothesis), lengths[i].tokens)
+            scores[i] = _windowed(model, _texts(rows[i]), lengths[i].tokens)
     return scores
 
 

@@ -16,7 +16,6 @@ ESTIMATORS: Mapping[str, str] = {
     "cosine": "mdialeval.rank.cosine:Cosine",
     "chrf_back": "mdialeval.rank.back:BackTranslationChrf",
     "given": "mdialeval.rank.given:Given",
-    "combined": "mdialeval.rank.combine:Combined",
     "dummy": "mdialeval.rank.dummy:Dummy",
 }
 
