@@ -101,8 +101,8 @@ def pair(text: str) -> tuple[str, str]:
     borders = [match.start() for match in re.finditer(r"[-_>]", text)]
     for border in borders:
         sides = text[:border], text[border + 1 :]
-        if re.match(r"[A-Za-z]{4}(?![A-Za-z])", sides[1]):
-            continue  # a script belongs to the language before it
+        if re.match(r"[A-Za-z]{4}(?![A-Za-z])|[A-Z]{2}[-_>]", sides[1]):
+            continue  # a script or a region belongs to the language before it
         try:
             return canonical(sides[0]), canonical(sides[1])
         except ConfigError:
