@@ -187,7 +187,7 @@ def check(config: Config = None, set_: Set = None) -> None:
 
 @app.command("list")
 def list_(
-    kind: Annotated[str | None, typer.Argument(help="readers, engines, estimators, tasks, scorers ...")] = None,
+    kind: Annotated[str | None, typer.Argument(help="readers, engines, estimators, scorers, settings ...")] = None,
 ) -> None:
     """List the names that a configuration can use.
 
@@ -196,7 +196,7 @@ def list_(
     for name, entries in api.catalogue(kind).items():
         typer.echo(name)
         for entry, about in entries:
-            typer.echo(f"  {entry:<20} {about}")
+            typer.echo(f"  {entry:<28} {about}")
 
 
 @app.command()

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
+from pydantic import BaseModel
+
+from mdialeval.config import RunConfig
 from mdialeval.errors import ConfigError, nearest
 from mdialeval.graphs.protocol import PARSERS
 from mdialeval.llm.protocol import CHAT_BACKENDS
@@ -33,11 +36,23 @@ def catalogue(kind: str | None = None) -> dict[str, list[tuple[str, str]]]:
     """
     tables = {name: [(entry, _about(target)) for entry, target in table.items()] for name, table in KINDS.items()}
     tables["flags"] = [(name, f"{flag.policy}: {flag.rule}") for name, flag in FLAGS.items()]
+    tables["settings"] = list(_settings(RunConfig, ""))
     if kind is None:
         return tables
     if kind not in tables:
         raise ConfigError(f"unknown kind {kind!r}: {nearest(kind, tables)}")
     return {kind: tables[kind]}
+
+
+def _settings(section: type[BaseModel], prefix: str) -> Iterator[tuple[str, str]]:
+    """Every key of a configuration with its default and description."""
+    for name, field in section.model_fields.items():
+        inner = field.annotation
+        if isinstance(inner, type) and issubclass(inner, BaseModel):
+            yield from _settings(inner, f"{prefix}{name}.")
+        else:
+            default = "" if field.is_required() else f"[{field.get_default(call_default_factory=True)}] "
+            yield f"{prefix}{name}", f"{default}{field.description or ''}".strip()
 
 
 def _about(target: str) -> str:
