@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mdialeval.graphs.dependency.lexicon import CONJUNCTIONS, TEMPORAL, UNITS, WH
+from mdialeval.graphs.dependency.lexicon import CONJUNCTIONS, REPLYING, SAYING, TEMPORAL, UNITS, WH
 from mdialeval.graphs.dependency.modifiers import adverb, subject_role
 from mdialeval.graphs.dependency.prepositions import attach
 from mdialeval.graphs.dependency.reading import Reading, Token, child, children, is_embedded, lemma, low
@@ -45,7 +45,7 @@ def adjuncts(r: Reading, token: Token, node: int) -> None:
         elif c.dep_ == "neg":
             continue
         elif c.dep_ in ("intj", "meta"):
-            _interjection(r, node, c)
+            _interjection(r, token, node, c)
         elif c.dep_ in (
             "parataxis",
             "ccomp",
@@ -74,6 +74,10 @@ def _adverb(r: Reading, token: Token, node: int, c: Token) -> None:
     if any(x.dep_ == "advcl" for x in c.children) and word in ("even", "just", "as", "so"):
         for x in children(c, "advcl"):
             adverbial_clause(r, token, node, x)
+    if word == "all" and any(low(x) == "at" for x in c.children):
+        r.done.add(c.i)
+        r.draft.edge(node, "degree", r.draft.node("at-all"))
+        return
     if word in ("perhaps", "maybe", "possibly"):
         r.done.add(c.i)
         r.pending_modals[token.i] = "possible-01"
@@ -110,7 +114,7 @@ def _question_adverb(r: Reading, token: Token, node: int, c: Token) -> None:
         r.draft.edge(node, {"when": "time", "where": "location", "how": "manner"}.get(word, "mod"), unknown)
 
 
-_EMBEDDED = {"where": "location", "when": "time", "how": "thing", "why": "thing"}
+_EMBEDDED = {"where": "location", "when": "time", "how": "manner", "why": "thing"}
 
 
 def _noun_adverbial(r: Reading, node: int, c: Token) -> None:
@@ -214,13 +218,16 @@ def _linked(r: Reading, node: int, below: int, mark: str, marks: list[str], c: T
         r.draft.edge(node, "manner" if c.tag_ == "VBN" else "mod", below)
 
 
-def _interjection(r: Reading, node: int, c: Token) -> None:
+def _interjection(r: Reading, token: Token, node: int, c: Token) -> None:
     word = low(c)
     if word == "please":
         r.done.add(c.i)
         r.draft.value(node, "polite", "+")
     elif word in ("well", "okay", "ok"):
         r.draft.edge(node, "mod", r.node(c))
+    elif lemma(token) in SAYING and c.i < token.i and any(t.is_quote for t in token.doc[: token.i]):
+        role = "ARG2" if lemma(token) in REPLYING else "ARG1"
+        r.draft.edge(node, role if not r.draft.has(node, role) else "mod", r.node(c))
     else:
         r.draft.edge(node, "mod", r.node(c))
 

@@ -42,11 +42,24 @@ def copula(r: Reading, token: Token) -> int:
         return _existential(r, token, attribute)
     if attribute is None and (subject_token := child(token, "dobj")) is not None:
         attribute = subject_token
+    stands_for = _expletive(token) if attribute is not None else None
+    if stands_for is not None:
+        subject = r.node(stands_for)
+        r.subjects[token.i] = subject
     if attribute is not None:
         return _predicative(r, token, attribute, subject)
     prep = next((c for c in children(token, "prep") if c.i not in r.done), None)
     if prep is not None and subject is not None:
         return _prepositional(r, token, prep, subject)
+    clausal = child(token, "ccomp", "xcomp", "advcl")
+    why = child(clausal, "advmod") if clausal is not None else None
+    if clausal is not None and why is not None and low(why) == "why" and subject is not None:
+        r.done.update((why.i, clausal.i))
+        node = r.draft.node("cause-01")
+        r.inner[token.i] = node
+        r.draft.edge(node, "ARG0", subject)
+        r.draft.edge(node, "ARG1", r.node(clausal))
+        return node
     clausal = child(token, "ccomp", "xcomp")
     if clausal is not None:
         node = r.node(clausal)
@@ -66,6 +79,14 @@ def _existential(r: Reading, token: Token, attribute: Token | None) -> int:
         node = r.node(attribute)
     r.inner[token.i] = node
     return node
+
+
+def _expletive(token: Token) -> Token | None:
+    """The clause that *it* stands for in ``it is good that ...``, ``it is time to ...``."""
+    it = child(token, "nsubj")
+    if it is None or low(it) != "it":
+        return None
+    return next((c for c in children(token, "ccomp", "xcomp", "csubj") if c.i > token.i), None)
 
 
 def _predicative(r: Reading, token: Token, attribute: Token, subject: int | None) -> int:

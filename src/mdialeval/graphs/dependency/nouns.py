@@ -8,20 +8,23 @@ from mdialeval.graphs.dependency.lexicon import (
     ENTITY_TYPES,
     INDEFINITE,
     KIN,
+    MATERIALS,
     NATIONALITIES,
     NOUNS,
     OFFICES,
+    PEOPLE,
     PLACE_ENTITIES,
     PRONOUNS,
     RESULT_NOUNS,
     SORTS,
+    TEMPORAL,
     UNDERGONE,
     WH_PERSON,
 )
 from mdialeval.graphs.dependency.modifiers import modifier
 from mdialeval.graphs.dependency.prepositions import under_noun
-from mdialeval.graphs.dependency.quantities import date, dayperiod, money, ordinal, quantify, quantity, value_of
-from mdialeval.graphs.dependency.reading import Reading, Token, child, children, lemma, low
+from mdialeval.graphs.dependency.quantities import date, dayperiod, money, number, ordinal, quantify, quantity, value_of
+from mdialeval.graphs.dependency.reading import Reading, Token, child, children, is_embedded, lemma, low
 
 
 def noun(r: Reading, token: Token) -> int:
@@ -36,7 +39,19 @@ def noun(r: Reading, token: Token) -> int:
     head, outer = _concept(r, token)
     r.inner[token.i] = head
     _modifiers(r, token, head, outer)
+    _mention(r, token, outer)
     return outer
+
+
+def _mention(r: Reading, token: Token, node: int) -> None:
+    """Remember who or what a later pronoun may mean."""
+    if token.tag_ in ("NNS", "NNPS"):
+        if token.dep_ in ("nsubj", "nsubjpass", "dobj"):
+            r.mention("plural", node)
+    elif lemma(token) in PEOPLE or lemma(token) in KIN or lemma(token) in AGENTS or token.ent_type_ == "PERSON":
+        r.mention("person", node)
+    elif token.dep_ in ("nsubj", "nsubjpass", "dobj") and lemma(token) not in TEMPORAL and lemma(token) not in NOUNS:
+        r.mention("thing", node)
 
 
 def _pronoun(r: Reading, token: Token) -> int | None:
@@ -46,8 +61,11 @@ def _pronoun(r: Reading, token: Token) -> int | None:
             return r.pronoun(word)
         if word in INDEFINITE:
             return r.draft.node(word)
+    if word == "one" and any(low(c) == "no" for c in token.children):
+        r.done.update(c.i for c in token.children if low(c) == "no")
+        return r.draft.node("no-one")
     if word in WH_PERSON or (word in ("what", "which", "whatever") and token.dep_ != "det"):
-        return r.draft.node("amr-unknown")
+        return _asked_or_free(r, token, "person" if word in WH_PERSON else "thing")
     if word in ("these", "those"):
         return r.draft.node("this" if word == "these" else "that")
     if token.pos_ == "NUM" or (word == "one" and token.tag_ in ("CD", "NN")):
@@ -61,6 +79,20 @@ def _pronoun(r: Reading, token: Token) -> int | None:
                 return r.draft.node(value_of(token) or token.text)
         return found
     return None
+
+
+def _asked_or_free(r: Reading, token: Token, kind: str) -> int:
+    """What is asked for, or in *I know what he said* the thing that he said."""
+    verb = token
+    while verb.head.i != verb.i and not is_embedded(verb):
+        verb = verb.head
+    if not is_embedded(verb) or token.dep_ in ("det", "poss"):
+        return r.draft.node("amr-unknown")
+    while verb.dep_ == "xcomp" and is_embedded(verb.head):
+        verb = verb.head
+    node = r.draft.node(kind)
+    r.free_relatives[verb.i] = node
+    return node
 
 
 def _partitive(r: Reading, token: Token) -> int | None:
@@ -81,6 +113,19 @@ def _partitive(r: Reading, token: Token) -> int | None:
         else:
             role = "quant" if low(token) in ("some", "many", "most", "much", "few", "several") else "mod"
             r.draft.edge(node, role, r.draft.node(low(token)))
+    elif low(token) == "one":
+        whole = r.node(inside)
+        node = r.draft.node("one" if inside.pos_ == "PRON" else lemma(inside))
+        if inside.pos_ != "PRON":
+            r.draft.value(node, "quant", "1")
+        included = r.draft.node("include-91")
+        r.draft.edge(included, "ARG1", node)
+        r.draft.edge(included, "ARG2", whole)
+    elif word in ("million", "thousand", "hundred", "billion") and low(token).endswith("s"):
+        node = r.node(inside)
+        multiple = r.draft.node("multiple")
+        r.draft.value(multiple, "op1", number([word]) or word)
+        r.draft.edge(node, "quant", multiple)
     elif word in SORTS:
         node = r.node(inside)
         sort = r.draft.node(word)
@@ -210,10 +255,14 @@ def _modifiers(r: Reading, token: Token, head: int, outer: int) -> None:
         elif c.dep_ == "nummod":
             if ordinal(low(c)):
                 _ordinal(r, outer, low(c))
+            elif c.i > token.i and token.pos_ != "PROPN":
+                r.draft.value(outer, "mod", value_of(c) or low(c))
             elif low(c) == "one" and low(token) in ("day", "morning", "evening", "night", "time"):
                 r.draft.edge(outer, "mod", r.draft.node("one"))
             else:
                 quantify(r, token, outer, c)
+        elif c.dep_ == "compound" and low(c) in MATERIALS:
+            r.draft.edge(outer, "consist-of", r.node(c))
         elif c.dep_ in ("amod", "compound", "nmod", "advmod", "neg", "npadvmod", "quantmod"):
             modifier(r, token, outer, c)
         elif c.dep_ == "prep":
@@ -268,7 +317,7 @@ def _determiner(r: Reading, token: Token, node: int, det: Token) -> None:
         r.draft.edge(node, "quant", r.draft.node(word))
     elif word in _DETERMINERS:
         concept = {"these": "this", "those": "that", "neither": "either"}.get(word, word)
-        r.draft.edge(node, "quant" if word == "some" and token.tag_ == "NN" else "mod", r.draft.node(concept))
+        r.draft.edge(node, "mod", r.draft.node(concept))
 
 
 def _possessor(r: Reading, token: Token, head: int, outer: int, owner: Token) -> None:

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import functools
 import logging
+import re
 from collections.abc import Sequence
 from typing import Any
 
-from mdialeval.graphs.dependency.clean import MAX_SENTENCES, english_problem, plain, sentences
 from mdialeval.graphs.dependency.draft import Draft
 from mdialeval.graphs.dependency.reading import Reading
-from mdialeval.graphs.dependency.sentence import read, relative, sentence
+from mdialeval.graphs.dependency.relatives import relative
+from mdialeval.graphs.dependency.sentence import read
+from mdialeval.graphs.dependency.turn import turn
+from mdialeval.graphs.english import MAX_SENTENCES, english_problem, has_content, plain, sentences
 from mdialeval.graphs.validate import graph_problem
 from mdialeval.records import Graph
 from mdialeval.registry import Asset, package_asset
-from mdialeval.segments import has_letters
 from mdialeval.signature import version
 
 log = logging.getLogger(__name__)
@@ -48,7 +50,7 @@ class DependencyParser:
         cleaned = [plain(text) for text in texts]
         problems = [english_problem(text) if self._refuse else "" for text in cleaned]
         split = [
-            sentences(text) if has_letters_or_digits(text) and not problem else []
+            sentences(text) if has_content(text) and not problem else []
             for text, problem in zip(cleaned, problems, strict=True)
         ]
         flat = [part for parts in split for part in parts[:MAX_SENTENCES]]
@@ -63,16 +65,11 @@ class DependencyParser:
 def _load() -> Any:
     import spacy
 
-    return spacy.load(MODEL)
-
-
-def has_letters_or_digits(text: str) -> bool:
-    """Whether a text says anything that a graph can hold.
-
-    >>> has_letters_or_digits("?!"), has_letters_or_digits("7")
-    (False, True)
-    """
-    return has_letters(text) or any(c.isdigit() for c in text)
+    model: Any = spacy.load(MODEL)
+    # Hyphenated words stay whole: grown-up is one concept, and twenty-six one number.
+    infixes = [rule for rule in model.Defaults.infixes if not re.search(r"-\|", rule)]
+    model.tokenizer.infix_finditer = spacy.util.compile_infix_regex([*infixes, r"(?<=\w)(?:--+|[—–])(?=\w)"]).finditer
+    return model
 
 
 def _failed(problem: str) -> Graph:
@@ -99,15 +96,7 @@ def _graph(docs: Sequence[Any], found: int) -> Graph:
 
 def _read(docs: Sequence[Any]) -> Graph:
     r = Reading(read, relative)
-    tops = [sentence(r, span) for doc in docs for span in doc.sents if any(t.is_alpha or t.like_num for t in span)]
-    if not tops:
-        tops = [sentence(r, docs[0][:])]
-    if len(tops) == 1:
-        return r.draft.graph(tops[0])
-    joined = r.draft.node("multi-sentence")
-    for i, top in enumerate(tops, 1):
-        r.draft.edge(joined, f"snt{i}", top)
-    return r.draft.graph(joined)
+    return r.draft.graph(turn(r, docs))
 
 
 def _bag(docs: Sequence[Any], why: str) -> Graph:

@@ -10,7 +10,9 @@ from mdialeval.graphs.dependency.lexicon import (
     INSTRUMENTS,
     KIN,
     MANNERS,
+    MATERIALS,
     MEANS,
+    MOTION,
     NOUNS,
     PHRASES,
     PREPOSITION_NODES,
@@ -52,6 +54,17 @@ def _one(r: Reading, verb: Token, verb_lemma: str, node: int, prep: Token, word:
     if fixed is not None and len(fixed) == 2:
         r.done.add(target.i)
         r.draft.edge(node, fixed[0], r.draft.node(fixed[1]))
+        return
+    if word == "in" and low(target) == "order" and (aim := child(target, "acl")) is not None:
+        r.done.update((target.i, aim.i))
+        if verb.i in r.subjects:
+            r.subjects.setdefault(aim.i, r.subjects[verb.i])
+        r.draft.edge(node, "purpose", r.node(aim))
+        return
+    if word == "for" and low(target) in ("example", "instance"):
+        r.done.add(target.i)
+        example = r.draft.node("exemplify-01")
+        r.draft.edge(example, "ARG0", node)
         return
     place = r.node(target)
     if word in ("like", "unlike"):
@@ -131,6 +144,8 @@ def _role(r: Reading, verb: Token, word: str, target: Token) -> str:
         return "time"
     if word == "in" and target.dep_ == "pcomp":
         return "manner"
+    if word == "to" and lemma(verb) in MOTION:
+        return "destination"
     return PREPOSITIONS.get(word, f"prep-{word}" if word.isalpha() else "mod")
 
 
@@ -227,7 +242,7 @@ def _of(r: Reading, token: Token, noun: str, head: int, node: int, target: Token
         r.draft.edge(place, "part", node)
     elif noun in ("picture", "photo", "drawing", "book", "story", "film", "movie", "map", "idea", "memory"):
         r.draft.edge(node, "topic", place)
-    elif inside in ("gold", "silver", "wood", "iron", "glass", "paper", "stone", "sand", "water", "steel", "wool"):
+    elif inside in MATERIALS:
         r.draft.edge(node, "consist-of", place)
     elif inside in TEMPORAL or inside in DAYPERIODS:
         r.draft.edge(node, "time", place)

@@ -13,6 +13,9 @@ Token = Any
 """A ``spacy.tokens.Token`` (spaCy is imported by the parser alone)."""
 
 
+SUBJECTS = ("nsubj", "nsubjpass", "csubj", "csubjpass")
+
+
 class Reading:
     """One turn while it is read.
 
@@ -41,6 +44,7 @@ class Reading:
         self.free_relatives: dict[int, int] = {}
         self._read, self._relative = read, relative
         self._pronouns: dict[str, int] = {}
+        self._mentions: dict[str, int] = {}
         self._scopes: list[dict[str, int]] = []
 
     def start_sentence(self) -> None:
@@ -72,12 +76,15 @@ class Reading:
             if concept in scope:
                 return scope[concept]
         if concept not in self._pronouns:
-            self._pronouns[concept] = self.draft.node(concept)
+            antecedent = self._mentions.get(
+                {"he": "person", "she": "person", "it": "thing", "they": "plural"}.get(concept, "")
+            )
+            self._pronouns[concept] = self.draft.node(concept) if antecedent is None else antecedent
         return self._pronouns[concept]
 
-    def refer(self, concept: str, node: int) -> None:
-        """Let later pronouns mean this node."""
-        self._pronouns.setdefault(concept, node)
+    def mention(self, kind: str, node: int) -> None:
+        """Let later pronouns mean this ``person``, ``thing`` or ``plural``."""
+        self._mentions[kind] = node
 
     @contextmanager
     def speech(self, people: dict[str, int]) -> Iterator[None]:
@@ -147,7 +154,12 @@ def is_embedded(token: Token) -> bool:
     """Whether a clause is part of another one, as *what he said* in *I know what he said* (not direct speech)."""
     if token.dep_ not in ("ccomp", "pcomp", "csubj", "csubjpass", "xcomp"):
         return False
-    if token.dep_ == "xcomp" and token.head.dep_ != "ROOT":
-        return is_embedded(token.head)
+    if token.dep_ == "xcomp" and wh_word(token) is None:
+        return False
     quoted = any(t.is_quote for t in token.doc[min(token.head.i, token.i) : max(token.head.i, token.i)])
     return not quoted and (token.head.i < token.i or token.dep_.startswith("csubj"))
+
+
+def is_infinitive(token: Token) -> bool:
+    """Whether a verb is a bare or a *to* infinitive."""
+    return token.tag_ == "VB" or any(low(c) == "to" and c.dep_ == "aux" for c in token.children)

@@ -3,34 +3,27 @@
 from __future__ import annotations
 
 from mdialeval.graphs.dependency.adjuncts import adjuncts
-from mdialeval.graphs.dependency.lexicon import (
-    ANSWERS,
-    GREETINGS,
-    INTERJECTIONS,
-    NOUNS,
-    SAYING,
-    WH,
-)
+from mdialeval.graphs.dependency.lexicon import ANSWERS, GREETINGS, INTERJECTIONS, SAYING, WH
 from mdialeval.graphs.dependency.modifiers import adjective, adverb_concept, adverbs_of, subject_role
 from mdialeval.graphs.dependency.nouns import noun
 from mdialeval.graphs.dependency.prepositions import attach
-from mdialeval.graphs.dependency.reading import Reading, Token, child, is_question, lemma, low, wh_word
+from mdialeval.graphs.dependency.reading import SUBJECTS, Reading, Token, child, is_question, lemma, low, wh_word
 from mdialeval.graphs.dependency.verbs import clause
 
 _NOMINAL = frozenset(["NOUN", "PROPN", "PRON", "NUM", "DET", "SYM", "X"])
 _VERBAL = frozenset(["VERB", "AUX"])
-_SUBJECTS = ("nsubj", "nsubjpass", "csubj", "csubjpass")
 
 
 def read(r: Reading, token: Token) -> int:
     """The node of a token with its coordination."""
     chain, words = _chain(token)
     if len(chain) == 1:
-        return _single(r, token)
+        node = _single(r, token)
+        return r.free_relatives.get(token.i, node) if token.dep_ != "ROOT" else node
     nodes = []
     for i, part in enumerate(chain):
         r.done.add(part.i)
-        if i and part.pos_ in _VERBAL and child(part, *_SUBJECTS) is None and chain[0].i in r.subjects:
+        if i and part.pos_ in _VERBAL and child(part, *SUBJECTS) is None and chain[0].i in r.subjects:
             r.subjects.setdefault(part.i, r.subjects[chain[0].i])
         node = _single(r, part)
         if i:
@@ -47,7 +40,7 @@ def _chain(token: Token) -> tuple[list[Token], list[str]]:
         following = [c for c in at.children if c.dep_ == "conj"]
         if not following:
             break
-        cc = [low(c) for c in at.children if c.dep_ == "cc"]
+        cc = [low(c) for c in at.children if c.dep_ == "cc" and c.i > at.i]
         for other in following:
             chain.append(other)
             words.append(cc[0] if cc else "")
@@ -98,7 +91,7 @@ def _single(r: Reading, token: Token) -> int:
     if token.pos_ == "ADP":
         return _preposition(r, token)
     node = noun(r, token)
-    if child(token, *_SUBJECTS, "aux", "cop") is not None or token.dep_ in ("ROOT", "ccomp", "parataxis"):
+    if child(token, *SUBJECTS, "aux", "cop") is not None or token.dep_ in ("ROOT", "ccomp", "parataxis"):
         _rest(r, token, r.inner.get(token.i, node))
     return node
 
@@ -257,7 +250,7 @@ def _rest(r: Reading, token: Token, node: int) -> None:
     """What hangs on a word that is the head of a sentence without being a verb."""
     if token.dep_ in ("ROOT", "ccomp", "parataxis", "conj", "dep", "intj", "advcl"):
         for c in token.children:
-            if c.dep_ in _SUBJECTS and c.i not in r.done and c.pos_ in _NOMINAL:
+            if c.dep_ in SUBJECTS and c.i not in r.done and c.pos_ in _NOMINAL:
                 r.draft.edge(node, "domain", r.node(c))
         adjuncts(r, token, node)
         if (
@@ -267,85 +260,6 @@ def _rest(r: Reading, token: Token, node: int) -> None:
             and token.pos_ in ("NOUN", "PROPN", "ADJ", "ADV")
         ):
             r.draft.value(node, "mode", "interrogative")
-
-
-def relative(r: Reading, noun_node: int, token: Token, verb: Token) -> None:
-    """A relative clause, participle or infinitive on a noun."""
-    if verb.dep_ == "relcl":
-        _relative_clause(r, noun_node, verb)
-        return
-    infinitive = any(low(c) == "to" and c.dep_ == "aux" for c in verb.children)
-    if verb.tag_ == "VBG" and not infinitive:
-        r.subjects.setdefault(verb.i, noun_node)
-        r.node(verb)
-    elif infinitive:
-        target = r.node(verb)
-        if lemma(token) in NOUNS:
-            r.draft.edge(r.inner.get(token.i, noun_node), "ARG1", target)
-        elif low(token) in (
-            "something",
-            "nothing",
-            "anything",
-            "thing",
-            "things",
-            "one",
-            "everything",
-            "person",
-            "man",
-        ) or lemma(token) in ("thing", "work", "question", "word"):
-            r.draft.edge(r.core(verb), "ARG1" if not r.draft.has(r.core(verb), "ARG1") else "ARG0", noun_node)
-        else:
-            r.draft.edge(noun_node, "purpose", target)
-    elif verb.pos_ == "VERB" and (verb.tag_ in ("VBN", "VBD") or verb.dep_ == "amod"):
-        r.node(verb)
-        r.draft.edge(r.core(verb), "ARG1", noun_node)
-    else:
-        target = r.node(verb)
-        event = lemma(token) in NOUNS
-        r.draft.edge(noun_node, "ARG1" if event else "topic" if verb.pos_ == "VERB" else "mod", target)
-
-
-def _relative_clause(r: Reading, noun_node: int, verb: Token) -> None:
-    pronoun = next(
-        (t for t in verb.subtree if t.tag_ in ("WDT", "WP", "WRB", "WP$") and t.i < verb.i and _clause_of(t) == verb.i),
-        None,
-    )
-    before = len(r.draft.edges)
-    if pronoun is not None and pronoun.tag_ != "WRB":
-        r.outer[pronoun.i] = noun_node
-        r.inner[pronoun.i] = noun_node
-        if pronoun.dep_ not in ("nsubj", "nsubjpass", "dobj", "pobj", "poss", "attr", "dative", "det"):
-            r.done.add(pronoun.i)
-    target = r.node(verb)
-    core = r.core(verb)
-    if pronoun is not None and pronoun.tag_ == "WRB":
-        r.draft.edge(
-            core, {"where": "location", "when": "time", "why": "purpose"}.get(low(pronoun), "manner"), noun_node
-        )
-        return
-    new = list(r.draft.edges)[before:]
-    if any(noun_node in (s, t) for s, _, t in new):
-        return
-    stranded = [c for c in verb.subtree if c.dep_ == "prep" and not list(c.children) and c.i > verb.i]
-    if stranded and low(stranded[0]) in ("in", "on", "at"):
-        r.draft.edge(core, "location", noun_node)
-        return
-    gap = core
-    below = child(verb, "xcomp", "ccomp")
-    if r.draft.has(core, "ARG1") and below is not None and not r.draft.has(r.core(below), "ARG1"):
-        gap = r.core(below)
-    free = next((role for role in ("ARG1", "ARG2", "ARG0") if not r.draft.has(gap, role)), "mod")
-    if r.draft.concepts[gap][-1:].isdigit():
-        r.draft.edge(gap, free, noun_node)
-    else:
-        r.draft.edge(noun_node, "mod", target)
-
-
-def _clause_of(token: Token) -> int:
-    """The index of the verb whose clause a token belongs to."""
-    while token.head.i != token.i and token.dep_ not in ("relcl", "advcl", "ccomp", "acl"):
-        token = token.head
-    return int(token.i)
 
 
 def sentence(r: Reading, span: Token) -> int:
@@ -367,18 +281,28 @@ def sentence(r: Reading, span: Token) -> int:
             else:
                 parts.append(node)
     if len(parts) > 1:
-        both = r.draft.node("and")
-        for i, part in enumerate(dict.fromkeys(parts), 1):
-            r.draft.edge(both, f"op{i}", part)
-        top = both
+        top = _listed(r, list(dict.fromkeys(parts)))
     else:
         top = parts[0]
     return _opening(r, root, top)
 
 
+def _listed(r: Reading, parts: list[int]) -> int:
+    """Clauses side by side under ``and``; an ``and`` that opens the list takes up the others."""
+    both, ops = r.draft.node("and"), 0
+    if r.draft.concepts[parts[0]] == "and":
+        both, parts = parts[0], parts[1:]
+        ops = sum(s == both and role.startswith("op") for s, role, _ in r.draft.edges)
+    for i, part in enumerate(parts, ops + 1):
+        r.draft.edge(both, f"op{i}", part)
+    return both
+
+
 def _opening(r: Reading, root: Token, top: int) -> int:
     """``But`` and ``And`` at the beginning."""
     first = next((low(c) for c in root.children if c.dep_ == "cc" and c.i < root.i), "")
+    if first == r.draft.concepts[top]:
+        return top
     if first in ("but", "yet"):
         contrast = r.draft.node("contrast-01")
         r.draft.edge(contrast, "ARG2", top)

@@ -5,9 +5,17 @@ from __future__ import annotations
 import re
 import unicodedata
 
-from mdialeval.graphs.dependency.lexicon import FUNCTION_WORDS
 from mdialeval.segments import clean as clean_turn
 from mdialeval.segments import has_letters, split_sentences
+
+_COMMON = """
+a about after all also am an and any are as at be because been before but by can could did do does don't down for
+from get go good had has have he her here him his how i i'm if in into is it it's its just know let like may me
+might more must my no not now of oh on one only or our out over see shall she should so some than that that's the
+their them then there these they think this those time to too up us very want was we well were what when where which
+who why will with would yes you your
+"""
+_FUNCTION_WORDS = frozenset(_COMMON.split())
 
 MAX_SENTENCES = 60
 """Sentences of one turn that are parsed; what is beyond is left out and the graph is ``truncated``."""
@@ -16,6 +24,9 @@ _MAX_TOKEN = 60
 _MIN_JUDGED = 6
 
 _QUOTES = str.maketrans({"“": '"', "”": '"', "„": '"', "«": '"', "»": '"', "’": "'", "‘": "'", "`": "'", "´": "'"})
+_ONE = re.compile(r"\b(some|any|every) one\b(?! (?:of|thing|day|time))", re.IGNORECASE)
+_HYPHEN = re.compile(r"(?<=\w) - (?=\w)")
+_DASH = re.compile(r" - (?:- )+")
 _LONG = re.compile(rf"\S{{{_MAX_TOKEN},}}")
 _STUTTER = re.compile(r"([!?.,;:\-_=*~#'\"])\1{3,}")
 
@@ -29,6 +40,7 @@ def plain(text: str) -> str:
     text = unicodedata.normalize("NFKC", text)
     text = "".join(" " if c.isspace() else c for c in text if c.isspace() or unicodedata.category(c)[0] != "C")
     text = " ".join(clean_turn(text.translate(_QUOTES), "en").split())
+    text = _HYPHEN.sub("-", _DASH.sub(" -- ", _ONE.sub(r"\1one", text)))
     text = _LONG.sub(lambda match: match[0][:_MAX_TOKEN], _STUTTER.sub(r"\1\1\1", text))
     return _lower_shouting(text)
 
@@ -70,7 +82,7 @@ def english_problem(text: str) -> str:
     if latin < 0.5 * len(letters):
         return "not English: written in another script; parse the English side of the dialogue"
     words = re.findall(r"[^\W\d_]+(?:['’][^\W\d_]+)?", text.lower())
-    common = sum(word in FUNCTION_WORDS or word.partition("'")[0] in FUNCTION_WORDS for word in words)
+    common = sum(word in _FUNCTION_WORDS or word.partition("'")[0] in _FUNCTION_WORDS for word in words)
     if len(words) >= _MIN_JUDGED and common < 0.1 * len(words):
         accented = sum(not c.isascii() for c in letters)
         if (common == 0 and (accented or len(words) >= 2 * _MIN_JUDGED)) or accented > 1:
@@ -79,6 +91,15 @@ def english_problem(text: str) -> str:
                 "parse the English side of the dialogue"
             )
     return ""
+
+
+def has_content(text: str) -> bool:
+    """Whether a text says anything that a graph can hold.
+
+    >>> has_content("?!"), has_content("7")
+    (False, True)
+    """
+    return has_letters(text) or any(c.isdigit() for c in text)
 
 
 def _is_latin(character: str) -> bool:
