@@ -36,18 +36,24 @@ def make_encoder(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path
     def make(kind: str = "bert", seed: int = 0) -> Path:
         import torch
         from tokenizers import Regex, Tokenizer, models, pre_tokenizers
-        from transformers import AutoConfig, AutoModel, PreTrainedTokenizerFast
+        from transformers import AutoConfig, AutoModelForMaskedLM, PreTrainedTokenizerFast
 
         characters = [chr(c) for c in (*range(33, 127), *range(0xC0, 0x180), *range(0x3040, 0x3100))]
         vocabulary = {
-            t: i for i, t in enumerate(["<s>", "<pad>", "</s>", "<unk>", "▁", *characters, *"我用的你好吗是不"])
+            t: i
+            for i, t in enumerate(["<s>", "<pad>", "</s>", "<unk>", "<mask>", "▁", *characters, *"我用的你好吗是不"])
         }
         core = Tokenizer(models.WordLevel(vocabulary, unk_token="<unk>"))
         core.pre_tokenizer = pre_tokenizers.Sequence(
             [pre_tokenizers.Metaspace(), pre_tokenizers.Split(Regex("."), behavior="isolated")]
         )
         tokenizer = PreTrainedTokenizerFast(
-            tokenizer_object=core, cls_token="<s>", sep_token="</s>", pad_token="<pad>", unk_token="<unk>"
+            tokenizer_object=core,
+            cls_token="<s>",
+            sep_token="</s>",
+            pad_token="<pad>",
+            unk_token="<unk>",
+            mask_token="<mask>",
         )
         config = AutoConfig.for_model(
             kind,
@@ -61,7 +67,7 @@ def make_encoder(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path
         )
         torch.manual_seed(seed)
         folder = tmp_path_factory.mktemp(f"encoder-{kind}-{seed}")
-        AutoModel.from_config(config).save_pretrained(folder)
+        AutoModelForMaskedLM.from_config(config).save_pretrained(folder)
         tokenizer.save_pretrained(folder)
         return folder
 

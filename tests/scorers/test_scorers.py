@@ -60,6 +60,7 @@ def options(make_encoder: Callable[..., Path], tmp_path_factory: pytest.TempPath
         "dummy": {},
         "given": {"path": str(folder / "scores.csv")},
         "mlm": {"encoder": str(encoder)},
+        "llm": {"backend": "dummy"},
     }
 
 
@@ -157,3 +158,28 @@ def test_cosine_of_a_repeated_context_is_one(options: dict[str, dict[str, Any]])
     values = [p.score for p in scorer.score([same, other])]
     assert values[0] == pytest.approx(1.0, abs=1e-6)
     assert values[1] < 0.99
+
+
+def test_mlm_is_the_mean_over_tokens(options: dict[str, dict[str, Any]]) -> None:
+    from transformers import AutoModelForMaskedLM, AutoTokenizer
+
+    scorer = create("scorer", SCORERS, "mlm", {**options["mlm"], "with_context": False})
+    found = scorer.score([Example("a", "en", (Turn("Hi."),), Turn("tea now"))])[0]
+    tokenizer = AutoTokenizer.from_pretrained(options["mlm"]["encoder"])
+    model = AutoModelForMaskedLM.from_pretrained(options["mlm"]["encoder"]).eval()
+    tokens = tokenizer("tea now", add_special_tokens=False)["input_ids"]
+    ids = [tokenizer.cls_token_id, *tokens, tokenizer.sep_token_id]
+    values = []
+    for place in range(1, len(ids) - 1):
+        masked = torch.tensor([[*ids[:place], tokenizer.mask_token_id, *ids[place + 1 :]]])
+        values.append(model(masked).logits[0, place].log_softmax(0)[ids[place]].item())
+    assert found.score == pytest.approx(sum(values) / len(values), abs=1e-5)
+
+
+def test_mlm_refuses_an_encoder_without_its_head(options: dict[str, dict[str, Any]], tmp_path: Path) -> None:
+    from transformers import AutoModel, AutoTokenizer
+
+    AutoModel.from_pretrained(options["mlm"]["encoder"]).save_pretrained(tmp_path)
+    AutoTokenizer.from_pretrained(options["mlm"]["encoder"]).save_pretrained(tmp_path)
+    with pytest.raises(ConfigError, match="no masked-language-model head"):
+        create("scorer", SCORERS, "mlm", {"encoder": str(tmp_path)})

@@ -40,7 +40,7 @@ def load_base(where: str, dropout: float | None = None) -> tuple[Any, Any]:
         for name in ("hidden_dropout_prob", "attention_probs_dropout_prob"):
             if dropout is not None and hasattr(config, name):
                 setattr(config, name, dropout)
-        model = AutoModel.from_pretrained(where, config=config).float()
+        model, info = AutoModel.from_pretrained(where, config=config, output_loading_info=True)
         tokenizer = AutoTokenizer.from_pretrained(where)
     except (OSError, ValueError) as error:
         raise BackendError(
@@ -48,6 +48,11 @@ def load_base(where: str, dropout: float | None = None) -> tuple[Any, Any]:
             str(error).splitlines()[0],
             hint="name a local folder with config.json, or set offline: false",
         ) from error
+    if lacking := [name for name in info["missing_keys"] if not name.startswith("pooler.")]:
+        raise BackendError(f"encoder {where}", f"the checkpoint lacks weights, such as {lacking[0]}")
+    if hasattr(model, "pooler"):
+        model.pooler = None  # not on the way to H_S, and random where the checkpoint lacks it
+    model = model.float()
     if getattr(model.config, "is_encoder_decoder", False):
         model = model.get_encoder()
     for role in ("cls_token_id", "sep_token_id", "pad_token_id"):
@@ -131,8 +136,6 @@ class TextEncoder(nn.Module):
         if embeddings is not None and not train_embeddings:
             module = getattr(self.base, "embeddings", embeddings)
             module.requires_grad_(False)
-        if (pooler := getattr(self.base, "pooler", None)) is not None:
-            pooler.requires_grad_(False)  # not on the way to H_S
 
     def forward(self, batch: Batch) -> Tensor:
         """H_S of a batch: (P, D)."""

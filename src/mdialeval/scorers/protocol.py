@@ -13,6 +13,7 @@ SCORERS: Mapping[str, str] = {
     "length": "mdialeval.scorers.length:Length",
     "given": "mdialeval.scorers.given:Given",
     "llm": "mdialeval.scorers.llm:LlmScorer",
+    "mlm": "mdialeval.scorers.mlm:MaskedLM",
     "dummy": "mdialeval.scorers.dummy:Dummy",
 }
 
