@@ -8,12 +8,22 @@ from __future__ import annotations
 
 import hashlib
 import json
+import socket
 import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
 _CHUNK = 500  # keys per SELECT, below SQLite's limit on bound variables
+
+
+def on_this_host(path: Path, home: str) -> Path:
+    """The cache file of this machine: ``path`` itself on the machine called ``home``, one beside it on every other.
+
+    SQLite locks do not hold between machines on a network file system, so no two of them share a file.
+    """
+    host = socket.gethostname()
+    return path if host == home else path.with_name(f"{path.stem}-{host}{path.suffix}")
 
 
 class Cache:

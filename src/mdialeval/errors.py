@@ -9,12 +9,23 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
 
 class MdialevalError(Exception):
     """Base of every error that a user can act on."""
 
     exit_code = 1
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Errors come back whole from worker processes, whatever their constructors take."""
+        return _restored, (type(self), self.args, self.__dict__)
+
+
+def _restored(kind: type[MdialevalError], args: tuple[Any, ...], attributes: dict[str, Any]) -> MdialevalError:
+    error = kind.__new__(kind, *args)
+    error.__dict__.update(attributes)
+    return error
 
 
 class ConfigError(MdialevalError):

@@ -8,20 +8,30 @@ manifest hold a time or a path.  Times go to ``timing.json``, which is not part 
 
 from __future__ import annotations
 
+import errno
+import functools
 import json
+import os
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
+import pyarrow as pa
+
 from mdialeval.errors import ResumeError
 from mdialeval.files import write_json
 from mdialeval.signature import file_hash, fingerprint
-from mdialeval.tables import read_parquet, write_parquet
+from mdialeval.tables import read_parquet, to_table, write_table
 
 Record = TypeVar("Record")
 MANIFEST = "manifest.json"
 TIMING = "timing.json"
+FAILED = ".failed-"
+
+_DISK_FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+_SHARD = re.compile(r"(.+)-(\d{5,})\.parquet")
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,11 +68,29 @@ class Stage:
 
     def shards(self, table: str = "part") -> list[Path]:
         """All shards of a table that are on disk, in order."""
-        return sorted(self.folder.glob(f"{table}-[0-9]*.parquet"))
+        return [self.shard(index, table) for index in sorted(self.present(table))]
+
+    def present(self, table: str = "part") -> set[int]:
+        """Which shards of a table are on disk, from one look at the folder: a corpus has very many of them."""
+        return {index for name, index in _on_disk(self.folder) if name == table}
 
     def write(self, index: int, records: Iterable[Any], record: type, table: str = "part") -> int:
-        """Write one shard atomically; the row count."""
-        return write_parquet(self.shard(index, table), records, record)
+        """Write one shard atomically; the row count.
+
+        Raises:
+            ResumeError: the disk is full.
+        """
+        return self.write_table(index, to_table(records, record), table)
+
+    def write_table(self, index: int, rows: pa.Table, table: str = "part") -> int:
+        """Write one shard whose rows are an Arrow table in the schema of their record type; see ``write``."""
+        try:
+            return write_table(self.shard(index, table), rows)
+        except OSError as error:
+            if error.errno not in _DISK_FULL:
+                raise
+            advice = "finished shards stay: make room and run the same command again"
+            raise ResumeError(f"{self.folder}: {error.strerror or error}; {advice}") from error
 
     def read(self, record: type[Record], table: str = "part") -> Iterator[Record]:
         """Stream the records of a table, shard by shard."""
@@ -70,8 +98,14 @@ class Stage:
             yield from read_parquet(path, record)
 
     def finish(self, summary: Mapping[str, Any], files: Sequence[str] = ()) -> None:
-        """Write the manifest: settings, inputs, the hash of every shard and named file, and the summary."""
-        names = [p.name for p in sorted(self.folder.glob("*-[0-9]*.parquet"))] + list(files)
+        """Write the manifest: settings, inputs, the hash of every shard and named file, and the summary.
+
+        What killed and failed attempts left behind is removed.
+        """
+        for pattern in (".*.parquet.*.tmp", f"{FAILED}*"):
+            for path in self.folder.glob(pattern):
+                path.unlink(missing_ok=True)
+        names = [self.shard(index, table).name for table, index in sorted(_on_disk(self.folder))] + list(files)
         write_json(
             self.folder / MANIFEST,
             {
@@ -92,13 +126,30 @@ class Stage:
             ResumeError: the stage is not finished.
         """
         try:
-            return json.loads((self.folder / MANIFEST).read_text(encoding="utf-8"))  # type: ignore[no-any-return]
+            return _read_manifest(self.folder / MANIFEST)
         except FileNotFoundError:
             raise ResumeError(f"{self.folder} is not finished: run the verb {self.verb!r} again") from None
 
     def summary(self) -> dict[str, Any]:
         """The counts and coverage that the stage wrote into its manifest."""
         return dict(self.manifest()["summary"])
+
+
+def _on_disk(folder: Path) -> list[tuple[str, int]]:
+    """(table, index) of every shard in a folder."""
+    found = (_SHARD.fullmatch(name) for name in os.listdir(folder))  # noqa: PTH208 - half a million names, no paths needed
+    return [(match[1], int(match[2])) for match in found if match and not match[1].startswith(".")]
+
+
+def _read_manifest(path: Path) -> dict[str, Any]:
+    """A manifest, parsed again only when the file has changed: it names every shard, and every shard asks for it."""
+    state = path.stat()
+    return dict(_parsed(path, state.st_mtime_ns, state.st_size))
+
+
+@functools.lru_cache(maxsize=32)
+def _parsed(path: Path, mtime_ns: int, size: int) -> dict[str, Any]:
+    return json.loads(path.read_text(encoding="utf-8"))  # type: ignore[no-any-return]
 
 
 def stage_fingerprint(verb: str, version: int, settings: Mapping[str, Any], inputs: Mapping[str, str]) -> str:
@@ -135,7 +186,7 @@ def load_stage(folder: Path) -> Stage:
     path = folder / MANIFEST
     if not path.exists():
         raise ResumeError(f"{folder} holds no finished stage ({MANIFEST} is missing): run its verb again")
-    manifest = json.loads(path.read_text(encoding="utf-8"))
+    manifest = _read_manifest(path)
     stage = Stage(folder, manifest["verb"], manifest["version"], manifest["settings"], manifest["inputs"])
     if stage.fingerprint != manifest["fingerprint"]:
         raise ResumeError(

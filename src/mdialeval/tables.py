@@ -10,10 +10,12 @@ import csv
 import dataclasses
 import functools
 import io
+import itertools
 import json
+import operator
 import types
 import typing
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -26,6 +28,8 @@ from mdialeval.files import replace_atomically
 Record = TypeVar("Record")
 FORMATS = (".parquet", ".jsonl", ".csv", ".tsv")
 
+_BATCH = 4096
+
 
 @functools.cache
 def schema(record: Any) -> pa.Schema:
@@ -36,29 +40,21 @@ def schema(record: Any) -> pa.Schema:
 
 def to_table(records: Iterable[Any], record: type) -> pa.Table:
     """Records of one type as an Arrow table (also of no rows)."""
-    return pa.Table.from_pylist([to_row(r) for r in records], schema=schema(typing.cast(Any, record)))
+    return pa.Table.from_arrays(_arrays(list(records), record), schema=schema(typing.cast(Any, record)))
 
 
 def from_table(table: pa.Table, record: type[Record]) -> list[Record]:
     """The records of an Arrow table written by ``to_table``."""
-    build = _builder(typing.cast(Any, record))
-    return [build(row) for row in table.to_pylist()]
-
-
-def to_row(record: Any) -> dict[str, Any]:
-    """A record as the plain values of its schema: tuples become lists, nested records dicts, mappings JSON text."""
-    return _encoder(typing.cast(Any, type(record)))(record)
-
-
-def from_row(row: Mapping[str, Any], record: type[Record]) -> Record:
-    """The record of a row made by ``to_row``."""
-    build: Callable[[Mapping[str, Any]], Record] = _builder(typing.cast(Any, record))
-    return build(row)
+    return [item for batch in table.to_batches() for item in _records(batch, record)]
 
 
 def write_parquet(path: Path, records: Iterable[Any], record: type) -> int:
     """Write records to a Parquet file, atomically and with the same bytes for the same records; the row count."""
-    table = to_table(records, record)
+    return write_table(path, to_table(records, record))
+
+
+def write_table(path: Path, table: pa.Table) -> int:
+    """Write a table in the schema of a record type as ``write_parquet`` writes its records; the row count."""
 
     def write(stream: typing.BinaryIO) -> None:
         pq.write_table(table, stream, compression="zstd", use_dictionary=True)
@@ -67,13 +63,18 @@ def write_parquet(path: Path, records: Iterable[Any], record: type) -> int:
     return int(table.num_rows)
 
 
-def read_parquet(path: Path, record: type[Record], columns: Sequence[str] | None = None) -> Iterator[Record]:
-    """Read records, one row group at a time."""
-    build = _builder(typing.cast(Any, record))
+def read_parquet(path: Path, record: type[Record]) -> Iterator[Record]:
+    """Stream the records of a Parquet file; a few thousand are in memory at a time."""
     with pq.ParquetFile(path) as file:
-        for batch in file.iter_batches(batch_size=4096, columns=list(columns) if columns else None):
-            for row in batch.to_pylist():
-                yield build(row)
+        for batch in file.iter_batches(batch_size=_BATCH):
+            yield from _records(batch, record)
+
+
+def read_table(path: Path, columns: Sequence[str] | None = None) -> pa.Table:
+    """A Parquet file as a table of one chunk, or only some of its columns, in the order given."""
+    with pq.ParquetFile(path) as file:
+        table = file.read(columns=list(columns) if columns else None).combine_chunks()
+    return table.select(list(columns)) if columns else table
 
 
 def write_records(path: Path, records: Iterable[Any], record: type) -> int:
@@ -160,50 +161,75 @@ def _arrow(hint: Any) -> pa.DataType:
 
 
 @functools.cache
-def _encoder(record: Any) -> Callable[[Any], dict[str, Any]]:
+def _fields(record: Any) -> tuple[tuple[str, Any], ...]:
+    """(name, type) of each field of a record type."""
     hints = typing.get_type_hints(record)
-    parts = [(f.name, _writer(hints[f.name])) for f in dataclasses.fields(record)]
-    return lambda value: {name: write(getattr(value, name)) for name, write in parts}
+    return tuple((f.name, _optional(hints[f.name])) for f in dataclasses.fields(record))
 
 
-def _writer(hint: Any) -> Callable[[Any], Any]:
-    hint = _optional(hint)
+def _arrays(records: Sequence[Any], record: Any, some_missing: bool = False) -> list[pa.Array]:
+    """One array a field; as a part of another record, a record may be None."""
+    if not some_missing:
+        return [_array(list(map(operator.attrgetter(name), records)), hint) for name, hint in _fields(record)]
+    return [_array([None if r is None else getattr(r, name) for r in records], hint) for name, hint in _fields(record)]
+
+
+def _array(values: list[Any], hint: Any) -> pa.Array:
+    """The values of one field, column by column down to the leaves: far fewer Python calls than row by row."""
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)
     if dataclasses.is_dataclass(hint):
-        encode = _encoder(typing.cast(Any, hint))
-        return lambda value: None if value is None else encode(value)
+        missing = [value is None for value in values]
+        arrays = _arrays(values, hint, any(missing))
+        return pa.StructArray.from_arrays(arrays, fields=list(_arrow(hint)), mask=pa.array(missing, pa.bool_()))
     if origin is tuple and arguments[-1] is Ellipsis:
-        item = _writer(arguments[0])
-        return lambda value: [item(v) for v in value]
+        ends = itertools.accumulate((len(value or ()) for value in values), initial=0)
+        items = [item for value in values for item in value or ()]
+        return pa.ListArray.from_arrays(pa.array(ends, pa.int32()), _array(items, arguments[0]), type=_arrow(hint))
     if origin is tuple:
-        return lambda value: {f"f{i}": v for i, v in enumerate(value)}
+        parts = zip(*values, strict=True) if values else [()] * len(arguments)
+        arrays = [_array(list(part), argument) for part, argument in zip(parts, arguments, strict=True)]
+        return pa.StructArray.from_arrays(arrays, fields=list(_arrow(hint)))
     if isinstance(origin, type) and issubclass(origin, Mapping):
-        return lambda value: json.dumps(dict(value), sort_keys=True, ensure_ascii=False)
-    return lambda value: value
+        values = [None if v is None else json.dumps(dict(v), sort_keys=True, ensure_ascii=False) for v in values]
+    return pa.array(values, _arrow(hint))
 
 
-@functools.cache
-def _builder(record: Any) -> Callable[[Mapping[str, Any]], Any]:
-    hints = typing.get_type_hints(record)
-    parts = [(f.name, _reader(hints[f.name])) for f in dataclasses.fields(typing.cast(Any, record))]
+def _records(batch: pa.RecordBatch | pa.StructArray, record: Any) -> list[Any]:
+    """The records of a batch, or of a part of one; a column that is not there takes the field's default."""
+    there = set(batch.schema.names if isinstance(batch, pa.RecordBatch) else batch.type.names)
+    fields = [(name, hint) for name, hint in _fields(record) if name in there]
+    column = batch.column if isinstance(batch, pa.RecordBatch) else batch.field
+    columns = [_values(column(name), hint) for name, hint in fields]
+    if len(fields) == len(_fields(record)):
+        return list(map(record, *columns))
+    names = [name for name, _ in fields]
+    return [record(**dict(zip(names, row, strict=True))) for row in zip(*columns, strict=True)]
 
-    def build(row: Mapping[str, Any]) -> Any:
-        return record(**{name: read(row[name]) for name, read in parts if name in row})
 
-    return build
-
-
-def _reader(hint: Any) -> Callable[[Any], Any]:
-    hint = _optional(hint)
+def _values(array: pa.Array, hint: Any) -> list[Any]:
+    """The values of one column; what ``_array`` made of them."""
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)
+    if array.null_count == len(array):
+        return [None] * len(array)
     if dataclasses.is_dataclass(hint):
-        build = _builder(typing.cast(Any, hint))
-        return lambda value: None if value is None else build(value)
+        records = _records(array.filter(array.is_valid()) if array.null_count else array, hint)
+        return _spread(records, array)
     if origin is tuple and arguments[-1] is Ellipsis:
-        item = _reader(arguments[0])
-        return lambda value: tuple(item(v) for v in value)
+        ends = list(itertools.accumulate(array.value_lengths().to_pylist(), initial=0))
+        items = _values(array.flatten(), arguments[0])
+        return [tuple(items[start:end]) for start, end in itertools.pairwise(ends)] if items else [()] * len(array)
     if origin is tuple:
-        return lambda value: tuple(value.values()) if isinstance(value, Mapping) else tuple(value)
+        return list(zip(*(_values(array.field(i), a) for i, a in enumerate(arguments)), strict=True))
+    plain = array.drop_null() if array.null_count else array
+    values = plain.to_numpy(zero_copy_only=False).tolist()
     if isinstance(origin, type) and issubclass(origin, Mapping):
-        return lambda value: json.loads(value) if isinstance(value, str) else value
-    return lambda value: value
+        values = [json.loads(value) for value in values]
+    return _spread(values, array)
+
+
+def _spread(values: list[Any], array: pa.Array) -> list[Any]:
+    """The values where the array has some, None where it is null."""
+    if not array.null_count:
+        return values
+    rest = iter(values)
+    return [next(rest) if valid else None for valid in array.is_valid().to_numpy(zero_copy_only=False).tolist()]

@@ -30,7 +30,7 @@ def test_five_mistakes_are_all_listed(tmp_path: Path) -> None:
         "corpse: unknown key, did you mean 'corpus'",
         "corpus.raeder: unknown key, did you mean 'reader'?",
         "unknown language 'ge': did you mean de (German)",
-        "rank.k: Input should be less than or equal to 100 (found 150)",
+        "rank.k.0: Input should be less than or equal to 100 (found 150)",
         "train.epochs: Input should be a valid number",
     ):
         assert part in text
@@ -61,7 +61,7 @@ def test_a_repeated_key_names_its_line(tmp_path: Path) -> None:
 def test_overrides_reach_nested_keys_and_report_their_faults() -> None:
     values = {"corpus": {"path": "a.jsonl"}, "score": {"sets": [{"path": "b.jsonl"}]}}
     config = parse(values, ["rank.k=20", "score.sets.0.name=mine", "train.encoder=x/y"])
-    assert (config.rank.k, config.score.sets[0].title, config.train.encoder) == (20.0, "mine", "x/y")
+    assert (config.rank.k, config.score.sets[0].title, config.train.encoder) == ((20.0,), "mine", "x/y")
     with pytest.raises(ConfigError, match="3 problems"):
         parse(values, ["rank.kk=1", "nothing", "score.sets.7.name=x"])
 
