@@ -9,6 +9,7 @@ from mdialeval.records import Graph
 
 PARSERS: Mapping[str, str] = {
     "dependency": "mdialeval.graphs.dependency:DependencyParser",
+    "amrlib": "mdialeval.graphs.amrlib:AmrlibParser",
     "given": "mdialeval.graphs.given:GivenParser",
     "dummy": "mdialeval.graphs.dummy:DummyParser",
 }
