@@ -245,6 +245,9 @@ last layer's sentence vectors, `length` minus the characters of the source.
 |---|---|---|---|---|---|
 {table}
 
+On English dialogue turns (60 rows of DialEvalML's post-edited test set) a translation outscores another turn's with
+an AUC of .92 pt, .95 de, .88 fr, .88 es, .91 ja, .95 zh (shipped head; `pytest -m slow tests/rank/test_embedded.py`).
+
 ## Limits
 
 - Trained on encyclopedic sentences of two language pairs; dialogue turns are shorter, other languages are zero-shot.

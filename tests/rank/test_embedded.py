@@ -69,10 +69,10 @@ def test_better_translations_of_a_sentence_score_higher(embedded: Embedded, row:
     assert right > wrong
 
 
-def test_mlqe_pe_dev_sample(embedded: Embedded, shared_data: Path) -> None:
-    gold = read_gold(shared_data / "mlqe-pe" / "test21.enja.src")[:60]  # zero-shot
+def test_real_sentences_get_scores_of_their_own(embedded: Embedded, shared_data: Path) -> None:
+    gold = read_gold(shared_data / "mlqe-pe" / "test21.enja.src")[:16]  # zero-shot
     scores = embedded.estimate([g.translation for g in gold])
-    assert len({round(s, 4) for s in scores}) > 50
+    assert len({round(s, 4) for s in scores}) > 14
     assert all(math.isfinite(s) for s in scores)
 
 
@@ -92,9 +92,9 @@ def test_figures_of_the_card(embedded: Embedded, shared_data: Path, name: str, l
 @pytest.mark.slow
 def test_mismatched_dialogue_turns_score_lower(embedded: Embedded, shared_data: Path, row: Row) -> None:
     with open(shared_data / "dialevalml" / "DD_test_post_edits.csv", encoding="utf-8", newline="") as stream:
-        turns = [r for r in csv.DictReader(stream) if r["src"].strip()][:100]
+        turns = [r for r in csv.DictReader(stream) if r["src"].strip()][:60]
     for language in ("pt", "de", "fr", "es", "ja", "zh"):
         right = embedded.estimate([row(r["src"], r[language], language) for r in turns])
         wrong = embedded.estimate([row(r["src"], turns[i - 7][language], language) for i, r in enumerate(turns)])
         area = np.mean([[a > b for b in wrong] for a in right])
-        assert area > 0.6, (language, area)
+        assert area > 0.8, (language, area)

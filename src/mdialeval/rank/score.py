@@ -7,7 +7,6 @@ those of the model's own ``predict`` to about 1e-6.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -113,9 +112,3 @@ class CometPairs:
     def _moved(self, inputs: Any) -> dict[str, Any]:
         device = self.model.device
         return {name: value.to(device) if isinstance(value, Tensor) else value for name, value in inputs.items()}
-
-
-def all_equal(scores: Sequence[float]) -> bool:
-    """Whether there are two numbers or more and all are the same: a sign of a broken set-up (Unbabel/COMET#190)."""
-    numbers = [score for score in scores if not math.isnan(score)]
-    return len(numbers) > 1 and min(numbers) == max(numbers)

@@ -21,7 +21,6 @@ ALIGNED_LAYERS = (0, 2, 4, 6, 8, 10, 12)
 _SPECIAL = (0, 1, 2, 4)  # <s>, <pad>, </s>, and the comma, which aligns with anything
 _DIGITS = re.compile(r"\d+")
 N_ALIGNMENT = 24
-N_TEXT = 23
 
 
 def is_content(ids: Tensor) -> Tensor:
