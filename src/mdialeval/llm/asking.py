@@ -55,6 +55,8 @@ def ask(
     found = cached(cache, requests)
     missing = [prompt for prompt in requests if prompt not in found]
     known = set(found)
+    if replies is not None and missing:
+        replies.parent.mkdir(parents=True, exist_ok=True)
     started = reported = time.monotonic()
     for done, (index, completion) in enumerate(_replies(backend, missing), start=1):
         prompt = missing[index]
@@ -62,7 +64,7 @@ def ask(
         if replies is not None:
             _append(replies, _line(backend.identity, prompt, completion))
         if is_answer(prompt, completion):
-            cache.put([(prompt.request(), json.dumps(asdict(completion)))])
+            cache.put([(prompt.request(), json.dumps(completion.values()))])
         if (now := time.monotonic()) - reported > _REPORT_S:
             reported = now
             log.info("%d of %d replies, %.1f a second", done, len(missing), done / (now - started))
@@ -85,11 +87,10 @@ def _replies(backend: ChatBackend, prompts: Sequence[Prompt]) -> Iterator[tuple[
 
 def _line(identity: str, prompt: Prompt, completion: Completion) -> dict[str, Any]:
     named = asdict(prompt.ask) if prompt.ask else {}
-    return {**named, "sample": prompt.sample, "backend": identity, "request": prompt.request(), **asdict(completion)}
+    return {**named, "sample": prompt.sample, "backend": identity, "request": prompt.request(), **completion.values()}
 
 
 def _append(path: Path, line: dict[str, Any]) -> None:
     """One line in one write to a file opened for appending, so that several processes do not mix their lines."""
-    path.parent.mkdir(parents=True, exist_ok=True)
     with open(path, "ab", buffering=0) as stream:
         stream.write((json.dumps(line, ensure_ascii=False) + "\n").encode("utf-8", "backslashreplace"))

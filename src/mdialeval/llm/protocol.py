@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, runtime_checkable
 
 CHAT_BACKENDS: Mapping[str, str] = {
@@ -48,9 +48,7 @@ class Prompt:
 
     def request(self) -> dict[str, Any]:
         """What the reply depends on, as JSON values: the key under which it is cached."""
-        values = asdict(self)
-        del values["ask"]
-        return values
+        return {name: getattr(self, name) for name in self.__slots__ if name != "ask"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +70,10 @@ class Completion:
     prompt_tokens: int = 0
     completion_tokens: int = 0
     finish: Finish = "stop"
+
+    def values(self) -> dict[str, Any]:
+        """The fields as JSON values."""
+        return {name: getattr(self, name) for name in self.__slots__}
 
 
 class ChatBackend(Protocol):
