@@ -152,6 +152,11 @@ def is_main_rank() -> bool:
     return _rank()[0] == 0
 
 
+def world_size() -> int:
+    """How many ranks work on this run; 1 without a launcher."""
+    return _rank()[1]
+
+
 @dataclass(frozen=True, slots=True)
 class _Work:
     """The part of the loop that runs in a worker: make a shard, judge its failures, write it."""

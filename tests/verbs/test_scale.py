@@ -281,3 +281,27 @@ def test_more_than_a_hundred_thousand_shards_stay_in_order(tmp_path: Path) -> No
     stage.finish({})
     assert list(stage.manifest()["files"]) == ["part-00007.parquet", "part-99999.parquet", "part-100000.parquet"]
     assert not list(tmp_path.glob(".*"))
+
+
+@pytest.mark.slow
+def test_the_whole_line_under_two_launched_ranks(small_run: Small, tmp_path: Path) -> None:
+    values = small_run()
+    config = _yaml({**values, "runs": str(tmp_path / "ranks")}, tmp_path / "c.yaml")
+    launched = subprocess.run(
+        [sys.executable, "-m", "accelerate.commands.launch", "--cpu", "--num_processes", "2", "--num_machines", "1"]
+        + ["--mixed_precision", "no", "--dynamo_backend", "no", "--main_process_port", "0"]
+        + ["-m", "mdialeval", "run", str(config), "--quiet"],
+        text=True,
+        capture_output=True,
+        check=False,
+        timeout=600,
+    )
+    assert launched.returncode == 0, launched.stderr
+    run = tmp_path / "ranks" / "small"
+    assert (run / "report.html").stat().st_size > 10_000
+    alone = api.run(values).run
+    assert sorted(p.parent.name for p in run.glob("*/manifest.json")) == sorted(
+        p.parent.name for p in alone.glob("*/manifest.json")
+    )
+    verbs = ("read", "translate", "rank")
+    assert _shards(run, *verbs) == _shards(alone, *verbs)

@@ -26,6 +26,7 @@ from mdialeval.report.tables import (
     to_markdown,
 )
 
+PAGE = "report.html"
 LOW_COVERAGE = 0.9
 """Below this share of scored rows a warning is written."""
 
@@ -55,16 +56,15 @@ def write_report(data: ReportData, folder: Path) -> Path:
         the path of the page.
     """
     every = tables(data.agreements)
-    page = folder / "report.html"
     texts = {
-        "report.html": render(data),
+        PAGE: render(data),
         "agreement.csv": to_csv(data.agreements),
         "agreement.md": "\n".join(to_markdown(t) for t in every),
         "agreement.tex": "\n".join(to_latex(t) for t in every),
     }
     for name, text in texts.items():
         _write(folder / name, text)
-    return page
+    return folder / PAGE
 
 
 def _write(path: Path, text: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from mdialeval.agreement.agree import correlate as agreements_of
 from mdialeval.agreement.compare import Comparison, compare
 from mdialeval.config.run import RunConfig
-from mdialeval.pipeline import is_main_rank
+from mdialeval.pipeline import complete
 from mdialeval.records import Agreement, Example
 from mdialeval.store import Run, Stage
 from mdialeval.verbs.score import Scored, predictions_of
@@ -18,8 +18,11 @@ def correlate(config: RunConfig, run: Run, scored: list[Scored]) -> Stage:
     """Agreement of every scorer with every rating, and every pair of scorers compared; one shard a data set each."""
     inputs = {f"{entry.source.title}: {entry.name}": entry.predictions.fingerprint for entry in scored}
     stage = run.stage("correlate", VERSION, {**config.correlate.content(), "seed": config.seed}, inputs)
-    if stage.done or not is_main_rank():
-        return stage
+    complete(stage, lambda: _compare_all(config, stage, scored))
+    return stage
+
+
+def _compare_all(config: RunConfig, stage: Stage, scored: list[Scored]) -> None:
     titles = {entry.source.title: entry.examples for entry in scored}
     for index, (title, examples) in enumerate(titles.items()):
         predictions, rated = list(predictions_of(scored, title)), list(examples.read(Example))
@@ -47,4 +50,3 @@ def correlate(config: RunConfig, run: Run, scored: list[Scored]) -> Stage:
     rows = list(stage.read(Agreement))
     undefined = sorted({row.reason for row in rows if row.value is None})
     stage.finish({"rows": len(rows), "undefined": sum(row.value is None for row in rows), "reasons": undefined})
-    return stage

@@ -15,7 +15,7 @@ from mdialeval.config.parse import ParseConfig
 from mdialeval.config.run import RunConfig
 from mdialeval.errors import DataError
 from mdialeval.graphs.protocol import PARSERS, GraphParser
-from mdialeval.pipeline import Progress, Shard, is_main_rank, run_shards
+from mdialeval.pipeline import Progress, Shard, complete, run_shards
 from mdialeval.records import Dialogue, Example, Graph, turn_id, turns_of
 from mdialeval.registry import create
 from mdialeval.store import Run, Stage
@@ -44,19 +44,20 @@ def parse(config: RunConfig, run: Run, corpus: Stage, progress: Progress) -> Sta
     stage = run.stage("parse", VERSION, settings, {"corpus": corpus.fingerprint})
     factory = _Factory(config.parse, corpus, run.folder.parent / CACHE)
     run_shards(stage, len(corpus.shards()), factory, Graph, execution=config.execution, progress=progress)
-    if not stage.done and is_main_rank():
-        statuses = Counter(graph.status for graph in stage.read(Graph))
-        total = sum(statuses.values())
-        usable = statuses["ok"] + statuses["truncated"]
-        stage.finish(
-            {
-                "rows": total,
-                "parser": parser.identity,
-                "statuses": dict(sorted(statuses.items())),
-                "coverage": f"{usable} of {total}",
-            }
-        )
+    complete(stage, lambda: stage.finish(_summary(stage, parser.identity)))
     return stage
+
+
+def _summary(stage: Stage, identity: str) -> dict[str, Any]:
+    statuses = Counter(graph.status for graph in stage.read(Graph))
+    total = sum(statuses.values())
+    usable = statuses["ok"] + statuses["truncated"]
+    return {
+        "rows": total,
+        "parser": identity,
+        "statuses": dict(sorted(statuses.items())),
+        "coverage": f"{usable} of {total}",
+    }
 
 
 def parse_texts(

@@ -8,6 +8,7 @@ from typing import Any
 
 from mdialeval.agreement.compare import Comparison
 from mdialeval.config.run import RunConfig
+from mdialeval.pipeline import is_main_rank
 from mdialeval.rank.funnel import Funnel as RankFunnel
 from mdialeval.rank.select import KEPT
 from mdialeval.records import Agreement, Example, Prediction, RankedTranslation
@@ -25,7 +26,7 @@ from mdialeval.report.data import (
     Step,
     Training,
 )
-from mdialeval.report.html import write_report
+from mdialeval.report.html import PAGE, write_report
 from mdialeval.signature import signature_line, versions
 from mdialeval.store import Run, Stage
 from mdialeval.verbs.correlate import COMPARISONS
@@ -45,7 +46,9 @@ def write(
     scored: list[Scored],
     agreements: Stage,
 ) -> Path:
-    """Write the report of a run; returns the path of its page."""
+    """Write the report of a run, on the main rank alone; returns the path of its page."""
+    if not is_main_rank():
+        return run.folder / PAGE
     trainings = tuple(_training(name, stage) for name, stage in evaluators.items())
     data = ReportData(
         title=config.report.title,

@@ -10,7 +10,7 @@ from typing import Any
 from mdialeval.config.corpus import Source
 from mdialeval.config.run import RunConfig
 from mdialeval.errors import ConfigError, DataError
-from mdialeval.pipeline import Progress, Shard, is_main_rank, run_shards
+from mdialeval.pipeline import Progress, Shard, complete, run_shards
 from mdialeval.records import SCORED, Example, Prediction
 from mdialeval.registry import accepted, check_options, create, resolve
 from mdialeval.scorers.protocol import SCORERS
@@ -138,8 +138,7 @@ def _predictions(
     label = f"score {source.title}: {spec.name}"
     count = len(examples.shards())
     run_shards(stage, count, factory, Prediction, execution=config.execution, progress=progress, label=label)
-    if not stage.done and is_main_rank():
-        stage.finish(_summary(stage, spec))
+    complete(stage, lambda: stage.finish(_summary(stage, spec)))
     return stage
 
 

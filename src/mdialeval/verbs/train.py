@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,7 +11,7 @@ from mdialeval.config.run import RunConfig
 from mdialeval.config.train import DimensionConfig
 from mdialeval.errors import ConfigError
 from mdialeval.files import write_json
-from mdialeval.pipeline import Progress, is_main_rank
+from mdialeval.pipeline import Progress, complete, world_size
 from mdialeval.rank.select import cut
 from mdialeval.records import Dialogue, Example, RankedTranslation, TrainingPair, Translation, turn_id
 from mdialeval.registry import create
@@ -140,10 +141,16 @@ def _train_one(
 ) -> None:
     from mdialeval.train.evaluators import train_evaluator
 
+    if world_size() > 1 and "MASTER_ADDR" not in os.environ:
+        raise ConfigError(
+            "RANK and WORLD_SIZE are set, but MASTER_ADDR is not, and ranks that train must meet: use "
+            "`accelerate launch -m mdialeval train ...` (or torchrun)"
+        )
     folder: Path = stage.folder / EVALUATOR
     with progress.bar(f"train {dimension}", len(pairs), 0) as _:
         summary = train_evaluator(pairs, dimension, config.train, folder, config.seed, data_note=note)
-    if is_main_rank():
+
+    def finish() -> None:
         speed = round(summary.pairs_per_second, 1)
         note_time = {
             "table": "train",
@@ -169,3 +176,5 @@ def _train_one(
             },
             files,
         )
+
+    complete(stage, finish)

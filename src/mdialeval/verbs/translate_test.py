@@ -10,7 +10,7 @@ from typing import Any
 
 from mdialeval.cache import Cache
 from mdialeval.config.run import RunConfig
-from mdialeval.pipeline import Progress, Shard, is_main_rank, run_shards
+from mdialeval.pipeline import Progress, Shard, complete, run_shards
 from mdialeval.records import SCORED, Example, Prediction, Translation
 from mdialeval.registry import create
 from mdialeval.scorers.protocol import SCORERS
@@ -47,10 +47,13 @@ def into_english(config: RunConfig, run: Run, evaluators: dict[str, Stage], prog
         label = f"score {source.title}: {NAME}"
         count = len(examples.shards())
         run_shards(stage, count, factory, Prediction, execution=config.execution, progress=progress, label=label)
-        if not stage.done and is_main_rank():
-            stage.finish(_summary(stage, folders))
+        complete(stage, functools.partial(_finish, stage, folders))
         found.append(Scored(source, examples, NAME, stage))
     return found
+
+
+def _finish(stage: Stage, folders: tuple[str, ...]) -> None:
+    stage.finish(_summary(stage, folders))
 
 
 @dataclass(frozen=True, slots=True)
