@@ -1,4 +1,4 @@
-"""Build data/diagnostic/diagnostic.jsonl: each context with responses of constructed quality in seven languages.
+"""Build data/diagnostic/diagnostic.jsonl (and sample.jsonl): each context with responses of constructed quality.
 
     python scripts/build_diagnostic.py
 
@@ -30,12 +30,18 @@ RATINGS: dict[str, dict[str, float]] = {
     "repeated_words": {"understandability": 0.0},
 }
 """What each construction is meant to be, in [0, 1]; broken responses carry no sensibleness label."""
+SAMPLE_LANGUAGES = ("en", "pt")
+SAMPLE_STEP = 28
+"""What slow scorers are tried on: every 28th context in two languages, 56 rows."""
 
 
 def main() -> None:
     """Write every context x language x construction as one Example a line."""
     contexts = [json.loads(line) for path in sorted(FOLDER.glob("contexts-*.jsonl")) for line in path.open(encoding="utf-8")]
-    with (FOLDER / "diagnostic.jsonl").open("w", encoding="utf-8") as out:
+    with (
+        (FOLDER / "diagnostic.jsonl").open("w", encoding="utf-8") as out,
+        (FOLDER / "sample.jsonl").open("w", encoding="utf-8") as sample,
+    ):
         for index, context in enumerate(contexts):
             stranger = _other_topic(contexts, index)
             for code in LANGUAGES:
@@ -50,7 +56,10 @@ def main() -> None:
                         "system": kind,
                         "source_id": None if code == "en" else f"{context['id']}-{kind}",
                     }
-                    out.write(json.dumps(row, ensure_ascii=False) + "\n")
+                    line = json.dumps(row, ensure_ascii=False) + "\n"
+                    out.write(line)
+                    if index % SAMPLE_STEP == 0 and code in SAMPLE_LANGUAGES:
+                        sample.write(line)
 
 
 def _other_topic(contexts: list[dict], index: int) -> dict:

