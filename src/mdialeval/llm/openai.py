@@ -49,7 +49,8 @@ class OpenAIChat:
         seed: sent with the request, plus the number of the repetition.
         concurrency: calls at a time.
         timeout: seconds for one call.
-        retries: further tries after a rate limit, a time-out, a lost connection or a 5xx status.
+        retries: further tries after a rate limit, a time-out, a lost connection or a 5xx status; a row
+            that has none left is a failure, and a server that cannot be reached any more stops the run.
         extra: more fields of the request body, such as ``{reasoning_effort: low}``.
     """
 
@@ -88,7 +89,6 @@ class OpenAIChat:
             f"{key}:{value}" for key, value in settings.items()
         )
         self._pause = _Pause()
-        self._down = threading.Event()
         self._client: openai.OpenAI | None = None
         self._key = ""
 
@@ -105,7 +105,7 @@ class OpenAIChat:
 
         Raises:
             ConfigError: OpenAI's own server, and no key.
-            BackendError: the key or the model is refused, or the quota is used up.
+            BackendError: the key or the model is refused, the quota is used up, or the server is gone (retryable).
         """
         found = dict(self.stream(prompts))
         return [found[i] for i in range(len(prompts))]
@@ -158,21 +158,21 @@ class OpenAIChat:
         for attempt in range(self._retries + 1):
             self._pause.wait()
             try:
-                reply = client.chat.completions.create(**request)
+                return self._completion(client.chat.completions.create(**request), prompt)
             except openai.APIStatusError as error:
                 if not _is_passing(error):
                     return self._refused(error)
-                problem, wait, lost = self._status(error), _retry_after(error), False
-            except openai.APIConnectionError as error:  # time-outs among them
-                problem, wait, lost = self._clean(f"{type(error).__name__}: {error}"), None, True
-            else:
-                self._down.clear()
-                return self._completion(reply, prompt)
-            if attempt == self._retries or (lost and self._down.is_set()):
-                break
-            self._pause.at_least(wait if wait is not None else _backoff(attempt), shared=wait is not None)
-        if lost:
-            self._down.set()  # the rest of the rows try once, so that a dead server does not hold up the run
+                problem, wait = self._status(error), _retry_after(error)
+            except openai.APITimeoutError:
+                problem, wait = f"no reply within {self._timeout:g} s", None
+            except openai.APIConnectionError as error:
+                if attempt == self._retries:
+                    gone = self._clean(f"no connection to {self._url or _PUBLIC}: {error}")
+                    hint = "what was answered is kept; start again to ask for the rest"
+                    raise BackendError("openai", gone, retryable=True, hint=hint) from error
+                problem, wait = "", None
+            if attempt < self._retries:
+                self._pause.at_least(wait if wait is not None else _backoff(attempt), shared=wait is not None)
         return Completion(None, error=problem, finish="failed")
 
     def _request(self, prompt: Prompt) -> dict[str, Any]:
