@@ -181,8 +181,17 @@ def test_probabilities_are_read_at_the_last_token_of_the_score(chat_server: Any)
     found = OpenAIChat("m", chat_server.url).complete([prompt])[0]
     assert found.probabilities == pytest.approx({"2": 0.75, "3": 0.125})
     assert chat_server.bodies[0]["logprobs"] is True and chat_server.bodies[0]["top_logprobs"] == 20
-    chat_server.answer = lambda body: (200, {}, chat_server.reply("2"))
-    assert OpenAIChat("m", chat_server.url).complete([prompt])[0].finish == "no_probabilities"
+
+
+def test_a_server_without_probabilities_stops_the_run_before_it_costs(chat_server: Any) -> None:
+    wanted = [Prompt("Rate.", f"{i}", probabilities=True) for i in range(12)]
+    with pytest.raises(BackendError, match="use mode number"):
+        OpenAIChat("m", chat_server.url, concurrency=1).complete(wanted)
+    assert len(chat_server.bodies) < len(wanted)
+    tokens = iter([[("4", {"4": 0.9})], None])
+    chat_server.answer = lambda body: (200, {}, chat_server.reply("4", next(tokens)))
+    found = OpenAIChat("m", chat_server.url, concurrency=1).complete(wanted[:2])
+    assert sorted(c.finish for c in found) == ["no_probabilities", "stop"], "one row without them is that row's status"
 
 
 def test_the_request_carries_what_was_configured(chat_server: Any) -> None:

@@ -89,6 +89,7 @@ class OpenAIChat:
             f"{key}:{value}" for key, value in settings.items()
         )
         self._pause = _Pause()
+        self._offers_probabilities = False
         self._client: openai.OpenAI | None = None
         self._key = ""
 
@@ -105,7 +106,8 @@ class OpenAIChat:
 
         Raises:
             ConfigError: OpenAI's own server, and no key.
-            BackendError: the key or the model is refused, the quota is used up, or the server is gone (retryable).
+            BackendError: the key or the model is refused, the quota is used up, the server is gone (retryable), or it
+                does not send the probabilities that are wanted.
         """
         found = dict(self.stream(prompts))
         return [found[i] for i in range(len(prompts))]
@@ -204,7 +206,11 @@ class OpenAIChat:
             return Completion(text, None, "", *counts, finish)
         listed = getattr(choice.logprobs, "content", None)
         if not listed:
+            if not self._offers_probabilities:  # every further call would be paid for in vain
+                hint = "use mode number or samples, or a server that offers logprobs"
+                raise BackendError("openai", "the server sent no token probabilities", hint=hint)
             return Completion(text, None, "the server sent no token probabilities", *counts, "no_probabilities")
+        self._offers_probabilities = True
         tokens = [Token(t.token, _alternatives(t)) for t in listed]
         return Completion(text, score_probabilities(text, tokens, prompt.scale), "", *counts, finish)
 
