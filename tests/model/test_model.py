@@ -201,7 +201,7 @@ def test_doubled_inputs_are_scored_once(tiny_encoder: Path, tmp_path: Path, monk
     evaluator = Evaluator.from_pretrained(saved(tiny_encoder, tmp_path / "e"))
     seen: list[int] = []
     honest = evaluator.score_rows
-    monkeypatch.setattr(evaluator, "score_rows", lambda rows: seen.append(len(rows)) or honest(rows))
+    monkeypatch.setattr(evaluator, "score_rows", lambda rows, graphs: seen.append(len(rows)) or honest(rows, graphs))
     found = evaluator.predict([example("Yes."), example("No."), example("Yes.", name="other")])
     assert seen == [2]
     assert found[0].score == found[2].score != found[1].score

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -185,10 +186,10 @@ def test_out_of_memory_halves_the_batch_and_gives_the_same_step(
     train_evaluator(some_pairs(), "d", recipe, tmp_path / "roomy", seed=1)
     honest = EvaluatorNetwork.forward
 
-    def small(self: EvaluatorNetwork, inputs: Batch) -> torch.Tensor:
+    def small(self: EvaluatorNetwork, inputs: Batch, *rest: Any) -> torch.Tensor:
         if self.training and len(inputs.rows) > 8:
             raise MemoryError
-        return honest(self, inputs)
+        return honest(self, inputs, *rest)
 
     monkeypatch.setattr(EvaluatorNetwork, "forward", small)
     train_evaluator(some_pairs(), "d", recipe, tmp_path / "tight", seed=1)

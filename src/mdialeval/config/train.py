@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from mdialeval.config.corpus import Source
 from mdialeval.config.section import LanguageCode, Section
@@ -16,6 +16,35 @@ class DimensionConfig(Section):
     task: str = Field("", description="an entry of `mdialeval list tasks`; the dimension's name where empty")
     options: dict[str, Any] = Field(default_factory=dict, description="the task's own options")
     top_k: float | None = Field(None, gt=0, le=100, description="per cent by QE; rank.k where not given")
+
+
+class GraphConfig(Section):
+    """The branch over semantic graphs; every part is a switch."""
+
+    use: Literal["none", "joint", "separate"] = Field(
+        "none", description="no graphs, one graph of the whole dialogue, or context and response apart (as published)"
+    )
+    only: bool = Field(False, description="graphs alone: the text is not read")
+    width: int = Field(64, ge=4, description="of the nodes' vectors, a multiple of heads")
+    layers: int = Field(2, ge=1, description="of the graph transformer")
+    heads: int = Field(4, ge=1)
+    fusion: Literal["gate", "concat", "residual"] = Field(
+        "residual", description="g*S+(1-g)*A (the paper), [g*S;(1-g)*A] (its code), or S+g*A, text alone at first"
+    )
+    gate: Literal["vector", "scalar", "none"] = Field("vector", description="a gate a feature, one gate, or no gate")
+    contrastive: Literal["none", "paper", "infonce"] = Field("none", description="loss that aligns graph and sentence")
+    weight: float = Field(0.1, ge=0, description="of the contrastive loss")
+    dropout: float = Field(0.1, ge=0, lt=1, description="share of the pairs that train without their graph")
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        if self.width % self.heads:
+            raise ValueError(f"width {self.width} is no multiple of heads {self.heads}: use a width such as 128")
+        if self.only and self.use == "none":
+            raise ValueError("only: true needs graphs: set use: joint or separate")
+        if self.only and self.contrastive != "none":
+            raise ValueError("contrastive aligns graph and sentence, and only: true reads no sentence: set it to none")
+        return self
 
 
 class TrainConfig(Section):
@@ -56,6 +85,8 @@ class TrainConfig(Section):
     max_tokens: int = Field(96, ge=8, description="length limit; oldest turns are dropped first, the response never")
     max_turns: int | None = Field(None, ge=0, description="at most this many context turns, the newest")
     speakers: Literal["none", "letters"] = "none"
+
+    graph: GraphConfig = Field(default_factory=GraphConfig, description="the branch over semantic graphs")
 
     loss: Literal["bce", "mse"] = Field("bce", description="bce = classification, mse = regression")
     ranking: float = Field(0.0, ge=0, description="weight of the pairwise loss between responses to one context")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
@@ -14,11 +14,12 @@ from mdialeval.devices import choose_device
 from mdialeval.errors import BackendError
 from mdialeval.languages import canonical
 from mdialeval.model.batches import batches_by_length, bundles, collate
+from mdialeval.model.graph_input import GraphRow, collate_graphs, encode_graphs, graphs_of
 from mdialeval.model.markup import Row, encode_pairs
 from mdialeval.model.network import EvaluatorNetwork
 from mdialeval.model.precision import Precision, choose_dtype
 from mdialeval.model.saved import Settings, load_folder
-from mdialeval.records import Example, Prediction, PredictionStatus, Scalar, Turn
+from mdialeval.records import Example, Graph, Prediction, PredictionStatus, Scalar, Turn
 from mdialeval.signature import fingerprint, signature_line, versions
 
 PACK = 12  # responses a sequence: attention grows with the square of the length, the rest of the work does not
@@ -98,8 +99,16 @@ class Evaluator:
             raise BackendError(f"evaluator {self.dimension}", f"no score: the response is {prediction.status}")
         return prediction.score
 
-    def predict(self, examples: Sequence[Example], scorer: str = "evaluator") -> list[Prediction]:
+    def predict(
+        self, examples: Sequence[Example], scorer: str = "evaluator", graphs: Mapping[str, Graph] | None = None
+    ) -> list[Prediction]:
         """Predictions in the order of the examples; each distinct input is scored once.
+
+        Args:
+            examples: what to score.
+            scorer: the predictions' scorer.
+            graphs: turn id -> its semantic graph, for an evaluator with a graph branch; an example without any is
+                scored as one without a graph, and its ``detail`` says how many of its turns had one.
 
         Raises:
             BackendError: a score is not a finite number; the message names the example.
@@ -107,8 +116,12 @@ class Evaluator:
         usable = [i for i, e in enumerate(examples) if _status(e) == "ok"]
         coded = encode_pairs(self.tokenizer, [examples[i] for i in usable], self.settings.markup)
         rows = dict(zip(usable, coded, strict=True))
-        distinct = list(dict.fromkeys((row.context, row.response) for row in rows.values()))
-        values = dict(zip(distinct, self.score_rows([Row(c, r, 0, 0, False) for c, r in distinct]), strict=True))
+        drawn = self._graph_rows([examples[i] for i in usable], graphs)
+        graph_rows = dict(zip(usable, drawn, strict=True)) if drawn else dict.fromkeys(usable)
+        places = {i: (row.context, row.response, graph_rows[i]) for i, row in rows.items()}
+        distinct = list(dict.fromkeys(places.values()))
+        texts = [Row(context, response, 0, 0, False) for context, response, _ in distinct]
+        values = dict(zip(distinct, self.score_rows(texts, [g for *_, g in distinct if g] or None), strict=True))
         predictions = []
         for i, example in enumerate(examples):
             row = rows.get(i)
@@ -116,22 +129,36 @@ class Evaluator:
                 head = (example.id, example.language, scorer, self.dimension)
                 predictions.append(Prediction(*head, None, _status(example)))
                 continue
-            value = values[row.context, row.response]
+            value = values[places[i]]
             if not math.isfinite(value):
                 raise BackendError(
                     f"evaluator {self.dimension}", f"the score of example {example.id!r} is {value}", hint="use fp32"
                 )
-            predictions.append(self._prediction(example, row, value, scorer))
+            predictions.append(self._prediction(example, row, graph_rows[i], value, scorer))
         return predictions
 
-    def _prediction(self, example: Example, row: Row, value: float, scorer: str) -> Prediction:
+    def _graph_rows(self, examples: Sequence[Example], graphs: Mapping[str, Graph] | None) -> list[GraphRow] | None:
+        """The graphs of examples; None where no graph branch looks at them."""
+        branch = self.settings.architecture.graph
+        if branch is None:
+            return None
+        return encode_graphs(self.tokenizer, [graphs_of(example, graphs or {}) for example in examples], branch.join)
+
+    def _prediction(self, example: Example, row: Row, graph: GraphRow | None, value: float, scorer: str) -> Prediction:
         detail: dict[str, Scalar] = {"n_tokens": row.n_tokens, "n_turns_dropped": row.n_turns_dropped}
+        if graph is not None:
+            detail |= {"n_graphs": graph.n_graphs, "n_turns": graph.n_turns, "graph_cut": graph.cut}
         status: PredictionStatus = "truncated" if row.truncated else "ok"
         return Prediction(example.id, example.language, scorer, self.dimension, value, status, detail)
 
     @torch.inference_mode()
-    def score_rows(self, rows: Sequence[Row]) -> list[float]:
-        """Scores of encoded pairs, same order."""
+    def score_rows(self, rows: Sequence[Row], graphs: Sequence[GraphRow] | None = None) -> list[float]:
+        """Scores of encoded pairs, same order.
+
+        Args:
+            rows: the texts.
+            graphs: of each row, where the evaluator has a graph branch.
+        """
         scores = torch.zeros(len(rows), dtype=torch.float64)
         architecture = self.network.architecture
         pack = 1 if architecture.attention == "joint" else PACK
@@ -141,8 +168,12 @@ class Evaluator:
             batch = collate(
                 rows, part, self.tokenizer.cls_token_id, self.tokenizer.pad_token_id, architecture.attention
             ).to(self.device)
+            drawn = None
+            if graphs is not None:
+                drawn = collate_graphs([graphs[i] for i in batch.rows.tolist()], self.tokenizer.pad_token_id)
+                drawn = drawn.to(self.device)
             with torch.autocast(self.device.type, self.dtype, enabled=half):
-                outputs = self.network(batch)
+                outputs = self.network(batch, drawn)
             scores[batch.rows.cpu()] = self.network.to_scores(outputs.float()).double().cpu()
         return scores.tolist()  # type: ignore[no-any-return]
 

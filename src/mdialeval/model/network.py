@@ -1,17 +1,46 @@
-"""The evaluator network: text encoder -> sentence vector H_S (P, D) -> head -> one number a pair."""
+"""The evaluator network: text encoder -> sentence vector H_S (P, D) -> head -> one number a pair.
+
+With a graph branch, a graph transformer makes H_A of the pair's semantic graph and both are fused before the head.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any, Literal
 
+import torch
 from torch import Tensor, nn
 
 from mdialeval.model.batches import Attention, Batch
 from mdialeval.model.encoder import Layers, Pooling, TextEncoder
+from mdialeval.model.fusion import Fusion, FusionKind, GateKind
+from mdialeval.model.graph_input import GraphBatch, Join
+from mdialeval.model.graph_transformer import GraphTransformer
 from mdialeval.model.heads import Head
 
 Loss = Literal["bce", "mse"]
+
+
+@dataclass(frozen=True, slots=True)
+class GraphBranch:
+    """How graphs are used.
+
+    Attributes:
+        join: one graph of the dialogue, or context and response apart.
+        width, layers, heads: of the graph transformer.
+        fusion, gate: see ``fusion``.
+        dropout: share of the pairs that train without their graph.
+        only: the text is not read at all.
+    """
+
+    join: Join = "joint"
+    width: int = 64
+    layers: int = 2
+    heads: int = 4
+    fusion: FusionKind = "residual"
+    gate: GateKind = "vector"
+    dropout: float = 0.1
+    only: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +49,7 @@ class Architecture:
 
     Attributes:
         loss: ``bce`` = classification (score = sigmoid, in [0, 1]), ``mse`` = regression (score unbounded).
+        graph: the graph branch, or None.
     """
 
     attention: Attention = "shared"
@@ -28,6 +58,7 @@ class Architecture:
     hidden: int = 256
     dropout: float = 0.1
     loss: Loss = "bce"
+    graph: GraphBranch | None = None
 
 
 class EvaluatorNetwork(nn.Module):
@@ -42,16 +73,54 @@ class EvaluatorNetwork(nn.Module):
         super().__init__()
         self.architecture = architecture
         self.encoder = TextEncoder(base, architecture.attention, architecture.pooling, architecture.layers)
-        self.head = Head(self.encoder.width, architecture.hidden, architecture.dropout)
+        self.graphs: GraphTransformer | None = None
+        self.fusion: Fusion | None = None
+        if (branch := architecture.graph) is not None:
+            width = base.config.hidden_size
+            self.graphs = GraphTransformer(width, branch.width, branch.layers, branch.heads)
+            kind: FusionKind = "gate" if branch.only else branch.fusion
+            self.fusion = Fusion(self.encoder.width, self.graphs.width, kind, "none" if branch.only else branch.gate)
+        fused = self.fusion.width if self.fusion else None
+        self.head = Head(self.encoder.width, architecture.hidden, architecture.dropout, fused)
 
-    def forward(self, inputs: Batch | Tensor) -> Tensor:
+    @property
+    def reads_text(self) -> bool:
+        """Whether the text encoder is used."""
+        return self.architecture.graph is None or not self.architecture.graph.only
+
+    def forward(self, inputs: Batch | Tensor, graphs: GraphBatch | None = None, aligned: bool = False) -> Tensor:
         """Outputs (P,): logits (``bce``) or values (``mse``).
 
         Args:
             inputs: a batch, or what ``encoder.pooled`` made of one: where the base is frozen that is computed once.
+            graphs: of the same pairs in the same order; where None, a network with a graph branch takes every pair as
+                one without a graph.
+            aligned: return (2, P), the outputs and the cosine of H_S and H_A of every pair, for the contrastive loss.
         """
-        outputs: Tensor = self.head(self.sentence_vectors(inputs))
-        return outputs
+        if self.graphs is None or self.fusion is None:
+            return self.head(self.head.standardise(self.sentence_vectors(inputs)))  # type: ignore[no-any-return]
+        n = len(inputs) if isinstance(inputs, Tensor) else len(inputs.rows)
+        if graphs is None:
+            has_graph = torch.zeros(n, dtype=torch.bool, device=self.head.mean.device)
+            pooled = torch.zeros(n, self.graphs.width, device=self.head.mean.device)
+        else:
+            has_graph = self._kept(graphs.has_graph)
+            pooled = self.graphs(graphs, self.encoder.base.get_input_embeddings())
+        vectors = self.fusion.graph_vectors(pooled, has_graph)
+        if not self.reads_text:
+            return self.head(vectors)  # type: ignore[no-any-return]
+        sentence = self.head.standardise(self.sentence_vectors(inputs))
+        outputs: Tensor = self.head(self.fusion(sentence, vectors, has_graph))
+        if not aligned:
+            return outputs
+        return torch.stack([outputs.float(), nn.functional.cosine_similarity(sentence.float(), vectors.float(), dim=1)])
+
+    def _kept(self, has_graph: Tensor) -> Tensor:
+        """Graph dropout: some pairs train as if they had no graph."""
+        share = self.architecture.graph.dropout if self.architecture.graph else 0.0
+        if not self.training or not share:
+            return has_graph
+        return has_graph & (torch.rand(len(has_graph)) >= share).to(has_graph.device)
 
     def sentence_vectors(self, inputs: Batch | Tensor) -> Tensor:
         """H_S, (P, D)."""

@@ -28,7 +28,7 @@ from mdialeval.errors import BackendError, DataError
 from mdialeval.files import replace_atomically, write_json
 from mdialeval.model.encoder import load_base, weights_hash
 from mdialeval.model.markup import Markup
-from mdialeval.model.network import Architecture, EvaluatorNetwork, changed_state
+from mdialeval.model.network import Architecture, EvaluatorNetwork, GraphBranch, changed_state
 
 SETTINGS, WEIGHTS, FORMAT = "evaluator.json", "evaluator.safetensors", 1
 
@@ -79,7 +79,9 @@ def read_settings(folder: str | Path) -> Settings:
     if values.pop("format", None) != FORMAT:
         raise DataError(f"written by another version of mdialeval (format {FORMAT} is read here); train again", path)
     try:
-        values["architecture"] = Architecture(**values["architecture"])
+        branch = values["architecture"].pop("graph", None)
+        graph = GraphBranch(**branch) if branch else None
+        values["architecture"] = Architecture(**values["architecture"], graph=graph)
         values["markup"] = Markup(**values["markup"])
         return Settings(**values)
     except (KeyError, TypeError) as error:

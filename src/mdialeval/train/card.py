@@ -12,6 +12,13 @@ def model_card(settings: Settings) -> str:
     scale = "in [0, 1]" if architecture.loss == "bce" else "about [0, 1], not clipped"
     counted = {key: ", ".join(f"{k} {v}" for k, v in notes.get(key, {}).items()) for key in ("languages", "kinds")}
     figure = "undefined" if dev.get("value") is None else f"{dev['value']:.3f}"
+    graphs, branch, graphs_line = notes.get("graphs"), architecture.graph, ""
+    if branch is not None and graphs:
+        graphs_line = (
+            f"| semantic graphs | {branch.join}, fusion {'graph only' if branch.only else branch.fusion}; "
+            f"{graphs['with_graph']} of {graphs['pairs']} pairs with a graph, "
+            f"{graphs['turns_with_graph']} of {graphs['turns']} turns |"
+        )
     lines = [
         f"# Evaluator of {settings.dimension}",
         "",
@@ -29,6 +36,7 @@ def model_card(settings: Settings) -> str:
         f"| training pairs | {notes.get('n_train')} ({counted['languages']}) |",
         f"| kinds | {counted['kinds']} |",
         f"| cut | {notes.get('n_truncated')} pairs cut inside, {notes.get('n_turns_dropped')} context turns dropped |",
+        *([graphs_line] if graphs_line else []),
         f"| dev pairs (other dialogues) | {notes.get('n_dev')} |",
         f"| dev {dev.get('statistic')} | {figure} |",
         f"| dev loss | {dev.get('loss', float('nan')):.4f} (mean predictor {dev.get('mean_loss', float('nan')):.4f}) |",

@@ -6,7 +6,7 @@ import dataclasses
 import logging
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,9 +17,11 @@ from accelerate import Accelerator
 from mdialeval import assets
 from mdialeval.config.train import TrainConfig
 from mdialeval.devices import choose_device
+from mdialeval.errors import ConfigError
 from mdialeval.model.encoder import load_base, packs, weights_hash
+from mdialeval.model.graph_input import GraphRow, PairGraphs, encode_graphs
 from mdialeval.model.markup import Markup, encode_pairs
-from mdialeval.model.network import Architecture, EvaluatorNetwork
+from mdialeval.model.network import Architecture, EvaluatorNetwork, GraphBranch
 from mdialeval.model.precision import choose_dtype
 from mdialeval.model.saved import Settings, save_folder
 from mdialeval.records import TrainingPair
@@ -42,6 +44,7 @@ class TrainSummary:
         history: figures of all checks.
         n_truncated: training pairs that had to be cut inside a turn.
         n_turns_dropped: context turns that did not fit, over all training pairs.
+        graphs: pairs with and without a graph, turns dropped from graphs, graphs cut; empty without a graph branch.
         seconds, pairs_per_second: of the loop; not part of the result.
         warnings: what a reader of the scores should know.
     """
@@ -55,6 +58,7 @@ class TrainSummary:
     history: tuple[dict[str, Any], ...]
     n_truncated: int
     n_turns_dropped: int
+    graphs: dict[str, int]
     seconds: float
     pairs_per_second: float
     warnings: tuple[str, ...]
@@ -70,6 +74,7 @@ def train_evaluator(
     data_note: str = "",
     licence: str = "",
     on_step: Callable[[int], None] | None = None,
+    graphs: Mapping[tuple[str, str], PairGraphs] | None = None,
 ) -> TrainSummary:
     """Train one evaluator and write its folder; an unfinished training in the folder is continued.
 
@@ -84,8 +89,11 @@ def train_evaluator(
         data_note: where the pairs come from, for the model card.
         licence: of the data, for the model card.
         on_step: called after every step with the number of steps done.
+        graphs: (pair id, language) -> the graphs of its turns, where ``config.graph.use`` asks for them; a pair that is
+            not there trains without graphs.
 
     Raises:
+        ConfigError: ``config.graph.use`` asks for graphs and none are given.
         DataError: one class only, labels outside [0, 1], doubled ids, too few dialogue groups.
         BackendError: the encoder cannot be loaded, the loss is not finite, or the predictions collapsed.
         ResumeError: the folder holds an unfinished training with another recipe.
@@ -98,16 +106,16 @@ def train_evaluator(
     base_hash = weights_hash(base)
     architecture = choose_architecture(config, base, has_context=any(p.context for p in split.train))
     markup = Markup(config.max_tokens, config.max_turns, config.speakers)
-    recipe = _recipe(config, architecture, base_hash, split, seed)
+    train, dev = (_data(part, tokenizer, markup, config, graphs) for part in split)
+    recipe = _recipe(config, architecture, base_hash, split, seed, [train.graphs, dev.graphs])
 
     torch.manual_seed(draw(seed, "head").getrandbits(62))
     network = EvaluatorNetwork(base, architecture)
-    network.encoder.freeze(config.trainable_layers, config.train_embeddings)
+    network.encoder.freeze(0 if config.graph.only else config.trainable_layers, config.train_embeddings)
     dtype = choose_dtype(config.precision, device, base.config.model_type)
     mixed = {torch.float32: "no", torch.bfloat16: "bf16", torch.float16: "fp16"}[dtype]
     accelerator = Accelerator(cpu=device.type == "cpu", mixed_precision=mixed)
 
-    train, dev = (_data(part, tokenizer, markup, config) for part in split)
     loop = Loop(accelerator, network, tokenizer, config, seed, folder, recipe)
     started = time.monotonic()
     progress = loop.run(train, dev, on_step)
@@ -122,6 +130,7 @@ def train_evaluator(
         tuple(progress.history),
         sum(row.truncated for row in train.rows),
         sum(row.n_turns_dropped for row in train.rows),
+        graph_counts(train.graphs),
         seconds,
         loop.speed,
         tuple(_warnings(progress.history[progress.best or 0])),
@@ -145,15 +154,52 @@ def choose_architecture(config: TrainConfig, base: Any, has_context: bool) -> Ar
     pooling = config.pooling
     if pooling == "auto":
         pooling = "parts" if has_context else "response"
-    return Architecture(attention, pooling, config.layers, config.hidden, config.dropout, config.loss)
+    branch, graph = None, config.graph
+    if graph.use != "none":
+        branch = GraphBranch(
+            graph.use, graph.width, graph.layers, graph.heads, graph.fusion, graph.gate, graph.dropout, graph.only
+        )
+    return Architecture(attention, pooling, config.layers, config.hidden, config.dropout, config.loss, branch)
 
 
-def _data(pairs: Sequence[TrainingPair], tokenizer: Any, markup: Markup, config: TrainConfig) -> Data:
-    rows = encode_pairs(tokenizer, pairs, markup)
-    return Data(rows, [p.id for p in pairs], [p.label for p in pairs], config.balance)
+def _data(
+    pairs: Sequence[TrainingPair],
+    tokenizer: Any,
+    markup: Markup,
+    config: TrainConfig,
+    graphs: Mapping[tuple[str, str], PairGraphs] | None,
+) -> Data:
+    rows, drawn = encode_pairs(tokenizer, pairs, markup), None
+    if config.graph.use != "none":
+        if graphs is None:
+            raise ConfigError(f"train.graph.use is {config.graph.use!r}, and no graphs were given: parse the pairs")
+        found = [graphs.get((p.id, p.language), PairGraphs((None,) * len(p.context), None)) for p in pairs]
+        drawn = encode_graphs(tokenizer, found, config.graph.use)
+    return Data(rows, [p.id for p in pairs], [p.label for p in pairs], config.balance, drawn)
 
 
-def _recipe(config: TrainConfig, architecture: Architecture, base_hash: str, split: Split, seed: int) -> dict[str, Any]:
+def graph_counts(rows: Sequence[GraphRow] | None) -> dict[str, int]:
+    """How many pairs have graphs, and what the limits took away; empty where there is no graph branch."""
+    if rows is None:
+        return {}
+    return {
+        "pairs": len(rows),
+        "with_graph": sum(row.has_graph for row in rows),
+        "turns": sum(row.n_turns for row in rows),
+        "turns_with_graph": sum(row.n_graphs for row in rows),
+        "turns_dropped": sum(row.n_turns_dropped for row in rows),
+        "cut": sum(row.cut for row in rows),
+    }
+
+
+def _recipe(
+    config: TrainConfig,
+    architecture: Architecture,
+    base_hash: str,
+    split: Split,
+    seed: int,
+    graphs: Sequence[Sequence[GraphRow] | None],
+) -> dict[str, Any]:
     """All that the trained weights depend on."""
     data = [[[p.id, p.language, p.label, *(t.text for t in (*p.context, p.response))] for p in part] for part in split]
     return {
@@ -161,6 +207,7 @@ def _recipe(config: TrainConfig, architecture: Architecture, base_hash: str, spl
         "architecture": dataclasses.asdict(architecture),
         "encoder": base_hash,
         "pairs": fingerprint(data),
+        "graphs": fingerprint([part and [list(row) for row in part] for part in graphs]),
         "seed": seed,
     }
 
@@ -191,6 +238,7 @@ def _training_notes(
         "kinds": dict(sorted(Counter(p.kind for p in split.train).items())),
         "n_truncated": summary.n_truncated,
         "n_turns_dropped": summary.n_turns_dropped,
+        "graphs": summary.graphs,
         "dev": summary.dev,
         "warnings": list(summary.warnings),
         "seed": seed,

@@ -19,6 +19,8 @@ from torch import Tensor
 from mdialeval.config.train import TrainConfig
 from mdialeval.errors import BackendError
 from mdialeval.model.batches import Batch, batches_by_length, bundles, collate
+from mdialeval.model.fusion import contrastive_loss
+from mdialeval.model.graph_input import GraphBatch, GraphRow, collate_graphs
 from mdialeval.model.markup import Row
 from mdialeval.model.network import EvaluatorNetwork
 from mdialeval.tasks.draws import draw
@@ -37,10 +39,18 @@ class Data:
         ids: the pairs' ids, for messages.
         labels: in [0, 1].
         weights: of each pair in the loss.
+        graphs: of each pair, where the network has a graph branch.
     """
 
-    def __init__(self, rows: Sequence[Row], ids: Sequence[str], labels: Sequence[float], balance: bool) -> None:
-        self.rows, self.ids = rows, ids
+    def __init__(
+        self,
+        rows: Sequence[Row],
+        ids: Sequence[str],
+        labels: Sequence[float],
+        balance: bool,
+        graphs: Sequence[GraphRow] | None = None,
+    ) -> None:
+        self.rows, self.ids, self.graphs = rows, ids, graphs
         self.labels = torch.tensor(labels, dtype=torch.float32)
         self.weights = _class_weights(self.labels) if balance else torch.ones(len(rows))
         self.pooled: Tensor | None = None
@@ -84,6 +94,8 @@ class Passes:
     def prepare(self, train: Data, dev: Data) -> None:
         """Encode everything once where the encoder is frozen, and set the head's mean and spread."""
         self.network.to(self.accelerator.device)
+        if not self.network.reads_text:
+            return
         if self.frozen:
             train.pooled, dev.pooled = self._pool(train.rows), self._pool(dev.rows)
         self._fit_head(train)
@@ -98,7 +110,7 @@ class Passes:
             for part in batches_by_length(data.rows, groups, 2 * config.batch_size)[rank::world]:
                 inputs, rows = self._inputs(data, part)
                 with self.accelerator.autocast():
-                    outputs = self.network(inputs)
+                    outputs = self.network(inputs, self._graphs(data, rows))
                 outputs = outputs.float()
                 losses = self.network.losses(outputs, data.labels[rows].to(outputs.device))
                 scores = self.network.to_scores(outputs)
@@ -155,19 +167,31 @@ class Passes:
     def _loss(self, model: Any, data: Data, groups: Sequence[Sequence[int]], step: int) -> Tensor:
         """The weighted sum of the losses of some bundles."""
         inputs, rows = self._inputs(data, groups)
+        graphs, config = self._graphs(data, rows), self.config
+        aligned = graphs is not None and config.graph.contrastive != "none"
         with self.accelerator.autocast():
-            outputs = model(inputs)
-        outputs = outputs.float()
+            found = model(inputs, graphs, aligned)
+        outputs = (found[0] if aligned else found).float()
         labels, weights = data.labels[rows].to(outputs.device), data.weights[rows].to(outputs.device)
         losses = self.network.losses(outputs, labels)
         if not bool(torch.isfinite(losses).all()):
             bad = [data.ids[i] for i in rows[~torch.isfinite(losses).cpu()].tolist()]
             raise not_finite(f"the loss of step {step + 1} is not finite for the pairs {', '.join(bad[:5])}")
         loss = (weights * losses).sum()
-        if self.config.ranking:
+        if config.ranking:
             sequence = torch.tensor([s for s, group in enumerate(groups) for _ in group], device=outputs.device)
-            loss = loss + self.config.ranking * weights.sum() * ranking_loss(outputs, labels, sequence)
+            loss = loss + config.ranking * weights.sum() * ranking_loss(outputs, labels, sequence)
+        if aligned and graphs is not None:
+            contrast = contrastive_loss(found[1], labels > 0.5, graphs.has_graph, config.graph.contrastive)
+            loss = loss + config.graph.weight * weights.sum() * contrast
         return loss
+
+    def _graphs(self, data: Data, rows: Tensor) -> GraphBatch | None:
+        """The graphs of some rows of the data."""
+        if data.graphs is None:
+            return None
+        batch = collate_graphs([data.graphs[i] for i in rows.tolist()], self.tokenizer.pad_token_id)
+        return batch.to(self.accelerator.device)
 
     def _inputs(self, data: Data, groups: Sequence[Sequence[int]]) -> tuple[Batch | Tensor, Tensor]:
         """What the network takes, and which row each of its outputs belongs to."""
