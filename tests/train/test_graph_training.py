@@ -38,14 +38,14 @@ def config(encoder: Path, **graph: object) -> TrainConfig:
     return TrainConfig(
         encoder=str(encoder),
         batch_size=8,
-        epochs=8,
+        epochs=20,
         head_learning_rate=5e-3,
         trainable_layers=0,
         precision="fp32",
         device="cpu",
         hidden=8,
         dev_share=0.25,
-        checks=1,
+        checks=4,
         graph=GraphConfig(**{"use": "joint", "width": 16, "layers": 1, "dropout": 0.0} | graph),
     )
 

@@ -29,7 +29,7 @@ class GraphConfig(Section):
     layers: int = Field(2, ge=1, description="of the graph transformer")
     heads: int = Field(4, ge=1)
     fusion: Literal["gate", "concat", "residual"] = Field(
-        "residual", description="g*S+(1-g)*A (the paper), [g*S;(1-g)*A] (its code), or S+g*A, text alone at first"
+        "residual", description="g*S+(1-g)*A (the paper), [g*S;(1-g)*A] (its code), or S+g*s*A with a small s at first"
     )
     gate: Literal["vector", "scalar", "none"] = Field("vector", description="a gate a feature, one gate, or no gate")
     contrastive: Literal["none", "paper", "infonce"] = Field("none", description="loss that aligns graph and sentence")

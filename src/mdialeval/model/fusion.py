@@ -2,8 +2,8 @@
 
 - ``gate``: g*H_S + (1-g)*H_A, g = sigmoid(W H_S), as in the paper of SIMAMR (Yang et al., EMNLP Findings 2025).
 - ``concat``: [g*H_S ; (1-g)*H_A], as in its code.
-- ``residual``: H_S + g*s*H_A with a learned scale s that starts at 0: training starts from the text alone, and a pair
-  without a graph keeps H_S bit for bit.
+- ``residual``: H_S + g*s*H_A with a learned scale s that starts small: training starts close to the text alone, and a
+  pair without a graph keeps H_S bit for bit.
 
 In the first two a pair without a graph has a learned vector in the place of H_A.
 """
@@ -20,6 +20,7 @@ GateKind = Literal["vector", "scalar", "none"]
 Contrast = Literal["none", "paper", "infonce"]
 
 TEMPERATURE = 0.1  # of InfoNCE
+SCALE = 0.1  # of H_A in a residual before training; from 0 it hardly moves in a short training
 
 
 class Fusion(nn.Module):
@@ -38,7 +39,7 @@ class Fusion(nn.Module):
         self.width = 2 * width if kind == "concat" else width
         self.project = nn.Sequential(nn.Linear(graph_width, width), nn.LayerNorm(width))
         self.gate = None if gate == "none" else nn.Linear(width, width if gate == "vector" else 1)
-        self.scale = nn.Parameter(torch.zeros(width)) if kind == "residual" else None
+        self.scale = nn.Parameter(torch.full((width,), SCALE)) if kind == "residual" else None
         self.no_graph = nn.Parameter(torch.randn(width) * 0.02) if kind != "residual" else None
 
     def graph_vectors(self, graphs: Tensor, has_graph: Tensor) -> Tensor:
