@@ -190,3 +190,12 @@ def test_given_names_what_is_wrong_with_its_file(tmp_path: Path) -> None:
     path.write_text("example_id,reply\ne0,4\n", encoding="utf-8")
     with pytest.raises(DataError, match=r"replies\.csv:2.*'text'"):
         GivenReplies(path).complete(prompts()[:1])
+
+
+def test_gguf_reuses_prefixes_without_mixing_the_replies_up(tiny_gguf: Path) -> None:
+    pytest.importorskip("xllamacpp")
+    options = {"path": str(tiny_gguf), "max_tokens": 4, "prompt_format": "base"}
+    asked = [*prompts(), *prompts()[::-1]]
+    plain = create("chat back end", CHAT_BACKENDS, "gguf", options).complete(asked)
+    reused = create("chat back end", CHAT_BACKENDS, "gguf", {**options, "reuse_prefix": True}).complete(asked)
+    assert [c.text for c in reused] == [c.text for c in plain]

@@ -91,15 +91,19 @@ class GgufChat:
         Raises:
             BackendError: llama.cpp cannot load the model.
         """
-        return [completion for _, completion in self.stream(prompts)]
+        found = dict(self.stream(prompts))
+        return [found[i] for i in range(len(prompts))]
 
     def stream(self, prompts: Sequence[Prompt]) -> Iterator[tuple[int, Completion]]:
-        """Completions one after the other; see ``complete``."""
+        """Completions one after the other, in any order; see ``complete``."""
         if self._server is None:
             self._server = self._load()
         answer = self._continue if self._base else self._chat
-        for index, prompt in enumerate(prompts):
-            yield index, answer(prompt)
+        places: Sequence[int] = range(len(prompts))
+        if self._reuse:  # neighbours share as much of their beginning as can be
+            places = sorted(places, key=lambda i: (prompts[i].system, prompts[i].user))
+        for place in places:
+            yield place, answer(prompts[place])
 
     def _load(self) -> Any:
         path = embedded_model() if self._path is None else self._path
