@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import re
+
 from mdialeval.records import Graph, GraphStatus
+
+_CONSTANT = re.compile(r'[-+]|-?\d[\d.,]*|"[^"]+"|imperative|interrogative|expressive')
 
 
 class Draft:
@@ -27,7 +31,10 @@ class Draft:
         self.edges[source, role, target] = None
 
     def value(self, source: int, role: str, constant: str) -> None:
-        """An attribute, such as ``polarity -``; the same attribute is written once."""
+        """An attribute, such as ``polarity -``, written once; a word that is no constant of AMR becomes a node."""
+        if not _CONSTANT.fullmatch(constant):
+            self.edge(source, role, self.node(constant))
+            return
         if any(s == source and r == role and self.concepts[t] == constant for s, r, t in self.edges):
             return
         target = self.node(constant)

@@ -144,6 +144,10 @@ def _partitive(r: Reading, token: Token) -> int | None:
 
 def _concept(r: Reading, token: Token) -> tuple[int, int]:
     """(the node that modifiers describe, the node that the phrase stands for)."""
+    if token.like_url or token.like_email:
+        node = r.draft.node("url-entity" if token.like_url else "email-address-entity")
+        r.draft.value(node, "value", '"' + token.text.replace('"', "") + '"')
+        return node, node
     for rule in (quantity, date, dayperiod):
         found = rule(r, token)
         if found is not None:

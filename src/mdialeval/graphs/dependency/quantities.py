@@ -197,7 +197,7 @@ def _clock(r: Reading, token: Token) -> int:
     node = r.draft.node("date-entity")
     digits = next((t for t in token.subtree if t.text[:1].isdigit() or t.pos_ == "NUM"), token)
     time = digits.text if _CLOCK.fullmatch(digits.text) else f"{value_of(digits) or digits.text}:00"
-    r.draft.value(node, "time", f'"{time}"' if ":" not in time else time)
+    r.draft.value(node, "time", f'"{time}"')
     r.done.update(t.i for t in token.subtree)
     return node
 
