@@ -112,6 +112,7 @@ def peak_mb() -> float:
 
 def child(job: str, folder: Path, rows: int) -> dict[str, Any]:
     """One measurement, in a process of its own."""
+    start = 0.0
     if job == "translate":
         call: Callable[[], Any] = lambda: api.translate(config(folder))  # noqa: E731
     else:
@@ -119,25 +120,31 @@ def child(job: str, folder: Path, rows: int) -> dict[str, Any]:
         estimator = "dummy" if job == "rank" else "scale:Busy"
         settings = parse(config(folder, estimator, **engine))
         corpus, translated = write_translations(folder, rows)
-        if job == "ray":
-            start_ray(settings)
+        if job != "rank":
+            start = idle(settings, rows)
         out = Run(folder / f"out-{job}-{time.time_ns()}")
         call = lambda: rank(settings, out, corpus, translated, Progress())  # noqa: E731
     started = time.perf_counter()
     stage = call()
     seconds = time.perf_counter() - started
-    found: dict[str, Any] = {"seconds": seconds, "mb": peak_mb()}
+    found: dict[str, Any] = {"seconds": seconds, "mb": peak_mb(), "start": start}
     if job in ("ray", "plain"):
         found["shards"] = {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in stage.shards()}
     return found
 
 
-def start_ray(settings: Any) -> None:
-    """Start Ray and a first pool of workers, so that what is timed is work."""
+def idle(settings: Any, rows: int) -> float:
+    """Seconds of the same call where there is nothing to compute: the start of the workers, files, the second pass.
+
+    The first call, which also starts Ray itself, is not counted.
+    """
     with tempfile.TemporaryDirectory() as name:
-        corpus, translated = write_translations(Path(name), 2 * SHARD_ROWS)
+        corpus, translated = write_translations(Path(name), rows)
         quick = parse({**settings.model_dump(), "rank": {"estimator": "dummy"}})
-        rank(quick, Run(Path(name) / "warm"), corpus, translated, Progress())
+        for place in ("first", "second"):
+            started = time.perf_counter()
+            rank(quick, Run(Path(name) / place), corpus, translated, Progress())
+    return time.perf_counter() - started
 
 
 def measure(job: str, folder: Path, rows: int) -> dict[str, Any]:
@@ -246,21 +253,28 @@ def main() -> None:
 
 
 def workers(folder: Path, rows: int, rounds: int) -> dict[str, Any]:
-    """Rows a second of two Ray workers and of one process, in turn."""
-    speed: dict[str, list[float]] = {"plain": [], "ray": []}
-    shards = []
+    """Rows a second of two Ray workers and of one process, in turn.
+
+    ``ratio`` compares the work: both sides without what the same call takes where there is nothing to compute, which
+    comes as ``start_seconds``; ``ratio_with_start`` is the plain ratio at this size.
+    """
+    found: dict[str, list[dict[str, Any]]] = {"plain": [], "ray": []}
     write_translations(folder, rows)
     for _ in range(rounds):
-        for job, speeds in speed.items():
-            found = measure(job, folder, rows)
-            speeds.append(rows / found["seconds"])
-            shards.append(found["shards"])
-            print(f"{job:<10} {rows:>10,} rows  {found['seconds']:8.1f} s  {speeds[-1]:8.0f} rows/s")
-    ours, peer = (statistics.median(speed[job]) for job in ("ray", "plain"))
-    equal = all(found == shards[0] for found in shards)
+        for job, measured in found.items():
+            measured.append(one := measure(job, folder, rows))
+            print(f"{job:<10} {rows:>10,} rows  {one['seconds']:8.1f} s, of it {one['start']:.1f} s without work")
+    work = {job: statistics.median(one["seconds"] - one["start"] for one in found[job]) for job in found}
+    whole = {job: statistics.median(one["seconds"] for one in found[job]) for job in found}
     return {
-        "ours": round(ours, 1), "peer": round(peer, 1), "unit": "rows/s", "ratio": round(ours / peer, 2), "equal": equal
-    }  # fmt: skip
+        "ours": round(rows / work["ray"], 1),
+        "peer": round(rows / work["plain"], 1),
+        "unit": "rows/s",
+        "ratio": round(work["plain"] / work["ray"], 2),
+        "ratio_with_start": round(whole["plain"] / whole["ray"], 2),
+        "start_seconds": {job: round(statistics.median(one["start"] for one in found[job]), 2) for job in found},
+        "equal": all(one["shards"] == found["plain"][0]["shards"] for ones in found.values() for one in ones),
+    }
 
 
 if __name__ == "__main__":

@@ -42,7 +42,7 @@ class Cache:
         self._connection = sqlite3.connect(path or ":memory:", timeout=60)
         self._connection.execute("PRAGMA journal_mode=WAL")
         self._connection.execute("PRAGMA synchronous=NORMAL")
-        self._connection.execute("CREATE TABLE IF NOT EXISTS cache (key BLOB PRIMARY KEY, value TEXT) WITHOUT ROWID")
+        self._connection.execute("CREATE TABLE IF NOT EXISTS cache (key BLOB PRIMARY KEY, value TEXT)")
         self._connection.commit()
 
     def __enter__(self) -> Self:

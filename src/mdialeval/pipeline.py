@@ -239,7 +239,6 @@ def _ray(work: _Work, missing: Sequence[int], workers: int, advance: Callable[[i
     except ModuleNotFoundError:
         raise MissingExtraError("execution engine 'ray'", "ray", "ray") from None
     _start_ray(workers)
-    logging.getLogger("ray.data").setLevel(logging.ERROR)
     context = ray.data.DataContext.get_current()
     context.enable_progress_bars = False
     size = min(workers, len(missing))
@@ -249,10 +248,10 @@ def _ray(work: _Work, missing: Sequence[int], workers: int, advance: Callable[[i
         cast(Any, _RayWorker),
         fn_constructor_args=(work, str(Path.cwd()), tuple(sys.path), cores),
         compute=ray.data.ActorPoolStrategy(size=size),
-        max_restarts=-1,
-        max_task_retries=3,
+        ray_remote_args_fn=_restarts,
         **cast(Any, resources),
     )
+    logging.getLogger("ray.data").setLevel(logging.ERROR)  # Ray resets it whenever a dataset is made
     total = failures = 0
     for row in done.iter_rows():
         if row["error"]:
@@ -261,6 +260,11 @@ def _ray(work: _Work, missing: Sequence[int], workers: int, advance: Callable[[i
         work.judge(failures)
         advance(int(row["rows"]))
     return total
+
+
+def _restarts() -> dict[str, Any]:
+    """A dead worker is replaced, and its shard is tried on three more before the run stops with an error."""
+    return {"max_restarts": -1, "max_task_retries": 3}
 
 
 def _start_ray(workers: int) -> None:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import socket
 from pathlib import Path
 
-from mdialeval.cache import Cache
+from mdialeval.cache import Cache, on_this_host
 
 
 def test_values_come_back_in_order_and_by_identity(tmp_path: Path) -> None:
@@ -22,3 +23,10 @@ def test_requests_can_be_json_and_odd_text() -> None:
     with Cache(None, "x") as cache:
         cache.put([({"b": 1, "a": 2}, "one"), ("😂 \ud800", "two")])
         assert cache.get([{"a": 2, "b": 1}, "😂 \ud800", ""]) == ["one", "two", None]
+
+
+def test_every_machine_but_the_first_has_its_own_file(tmp_path: Path) -> None:
+    path = tmp_path / "translate.sqlite"
+    here = socket.gethostname()
+    assert on_this_host(path, here) == path
+    assert on_this_host(path, "elsewhere") == tmp_path / f"translate-{here}.sqlite"

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from mdialeval.config.rank import RankConfig
 from mdialeval.config.run import RunConfig
 from mdialeval.pipeline import Progress, Shard, complete, run_shards
-from mdialeval.rank.columns import EXTENDED, ColumnsBuilder
+from mdialeval.rank.columns import EXTENDED, Columns, ColumnsBuilder
 from mdialeval.rank.funnel import Funnel, FunnelStep, Sample, funnels, sample_rows
 from mdialeval.rank.protocol import QualityEstimator, create_estimator, truncated
 from mdialeval.rank.select import BELOW_CUT, KEPT, NOT_A_NUMBER, Selection, select
@@ -127,12 +127,8 @@ def _rank_language(
     language: _Language, section: RankConfig, leave_out: tuple[str, ...], higher_is_better: bool
 ) -> list[Funnel]:
     """Write one language's shards; its funnels.  Only numbers of one language at a time are in memory."""
-    builder = ColumnsBuilder(leave_out, higher_is_better=higher_is_better)
-    for index in range(language.count):
-        builder.extend(read_table(language.translations(index), EXTENDED), *language.scores(index))
-    selection = select(
-        builder.build(), section.k, key=section.key, context_turns=section.context_turns, ties=section.ties
-    )
+    columns = _columns(language, leave_out, higher_is_better)
+    selection = select(columns, section.k, key=section.key, context_turns=section.context_turns, ties=section.ties)
     wanted = sorted(row for found in sample_rows(selection).values() for row in found)
     samples: dict[int, Translation] = {}
     start, there = 0, language.stage.present()
@@ -145,6 +141,13 @@ def _rank_language(
             language.stage.write_table(language.first + index, _ranked(table, selection, start))
         start = end
     return funnels(selection, samples)
+
+
+def _columns(language: _Language, leave_out: tuple[str, ...], higher_is_better: bool) -> Columns:
+    builder = ColumnsBuilder(leave_out, higher_is_better=higher_is_better)
+    for index in range(language.count):
+        builder.extend(read_table(language.translations(index), EXTENDED), *language.scores(index))
+    return builder.build()
 
 
 def _ranked(translations: pa.Table, selection: Selection, start: int) -> pa.Table:
