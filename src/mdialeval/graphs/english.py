@@ -27,6 +27,8 @@ _QUOTES = str.maketrans({"“": '"', "”": '"', "„": '"', "«": '"', "»": '"
 _ONE = re.compile(r"\b(some|any|every) one\b(?! (?:of|thing|day|time))", re.IGNORECASE)
 _HYPHEN = re.compile(r"(?<=\w) - (?=\w)")
 _DASH = re.compile(r" - (?:- )+")
+_GLUED = re.compile(r"(?<=[a-z]{2}[.?!])(?=[A-Z][a-z'])")
+_PLEASE = re.compile(r"\bpl[sz]\b", re.IGNORECASE)
 _LONG = re.compile(rf"\S{{{_MAX_TOKEN},}}")
 _STUTTER = re.compile(r"([!?.,;:\-_=*~#'\"])\1{3,}")
 
@@ -39,7 +41,8 @@ def plain(text: str) -> str:
     """
     text = unicodedata.normalize("NFKC", text)
     text = "".join(" " if c.isspace() else c for c in text if c.isspace() or unicodedata.category(c)[0] != "C")
-    text = " ".join(clean_turn(text.translate(_QUOTES), "en").split())
+    text = " ".join(clean_turn(_GLUED.sub(" ", text.translate(_QUOTES)), "en").split())
+    text = _PLEASE.sub("please", text)
     text = _HYPHEN.sub("-", _DASH.sub(" -- ", _ONE.sub(r"\1one", text)))
     text = _LONG.sub(lambda match: match[0][:_MAX_TOKEN], _STUTTER.sub(r"\1\1\1", text))
     return _lower_shouting(text)

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import random
 import string
+from pathlib import Path
 
 import pytest
 
+from mdialeval.graphs.penman_codec import decode, encode, read_penman
+from mdialeval.graphs.smatch import corpus_smatch, smatch
 from mdialeval.graphs.validate import graph_problem
 from mdialeval.records import Graph
 
@@ -48,6 +51,15 @@ def triples(graph: Graph) -> set[tuple[str, str, str]]:
         ("My brother lives in Paris.", {("have-rel-role-91", "ARG2", "brother"), ("have-rel-role-91", "ARG1", "i")}),
         ("I bought three red apples.", {("apple", "quant", "3"), ("red-02", "ARG1", "apple")}),
         ("The man who called you is here.", {("be-located-at-91", "ARG1", "man")}),
+        ("Excuse me!", {("excuse-01", "ARG1", "i"), ("excuse-01", "mode", "imperative")}),
+        ("Thank you.", {("thank-01", "ARG0", "i"), ("thank-01", "ARG1", "you")}),
+        ("The child was given some chocolate.", {("give-01", "ARG2", "child"), ("give-01", "ARG1", "chocolate")}),
+        ("At eight thirty.", {("date-entity", "time", '"8:30"')}),
+        ("I know what you said.", {("know-01", "ARG1", "thing"), ("say-01", "ARG1", "thing")}),
+        ("She took a walk.", {("walk-01", "ARG0", "she")}),
+        ("Nobody knew where he lived.", {("live-01", "location", "location")}),
+        ("I ordered him to go.", {("order-01", "ARG1", "he"), ("order-01", "ARG2", "go-02")}),
+        ("See https://example.org/a today.", {("url-entity", "value", '"https://example.org/a"')}),
         ("It was good but expensive.", {("contrast-01", "ARG1", "good-02"), ("contrast-01", "ARG2", "expensive")}),
     ],
 )
@@ -66,6 +78,24 @@ def test_speaker_of_direct_speech_is_i(parser: DependencyParser) -> None:
     (graph,) = parser.parse(['"I am not a weed," the flower replied, sweetly.'])
     assert ("weed", "domain", "flower") in triples(graph)
     assert ("reply-01", "ARG2", "weed") in triples(graph)
+
+
+def test_speaker_of_a_quotation_that_ends_in_a_question_mark(parser: DependencyParser) -> None:
+    (graph,) = parser.parse(['"Am I not pretty?" said the flower.'])
+    assert graph.concepts[graph.top] == "say-01"
+    assert "i" not in graph.concepts
+    assert ("say-01", "ARG0", "flower") in triples(graph)
+
+
+def test_a_hyphenated_word_is_one_concept(parser: DependencyParser) -> None:
+    spaced, whole = parser.parse(["The grown - ups sleep .", "The grown-ups sleep."])
+    assert ("sleep-01", "ARG0", "grown-up") in triples(spaced)
+    assert spaced == whole
+
+
+def test_voice_does_not_change_the_graph(parser: DependencyParser) -> None:
+    one, other = parser.parse(["The dog chased the cat.", "The cat was chased by the dog."])
+    assert triples(one) == triples(other)
 
 
 def test_one_pronoun_is_one_node_over_the_turn(parser: DependencyParser) -> None:
@@ -197,8 +227,6 @@ def odd_strings(n: int, seed: int = 7) -> list[str]:
 
 
 def test_a_graph_is_always_valid(parser: DependencyParser) -> None:
-    from mdialeval.graphs.penman_codec import decode, encode
-
     texts = odd_strings(200)
     graphs = parser.parse(texts)
     assert len(graphs) == len(texts)
@@ -207,6 +235,15 @@ def test_a_graph_is_always_valid(parser: DependencyParser) -> None:
             assert graph_problem(graph) == "", text
             assert not graph.detail.startswith("no rule fits"), (text, graph.detail)
             assert decode(encode(graph)).status in ("ok", "empty"), text
+
+
+@pytest.mark.shared_data
+def test_gold_amr_of_the_development_part(parser: DependencyParser, shared_data: Path) -> None:
+    entries = [e for e in read_penman(shared_data / "amr" / "lpp-v1.6-dev.txt") if e.graph.status == "ok"]
+    graphs = parser.parse([e.sentence for e in entries])
+    total = corpus_smatch((smatch(e.graph, g) for e, g in zip(entries, graphs, strict=True)), resamples=10)
+    assert total.n_scored == len(entries) == 145
+    assert total.counts is not None and total.counts.f1 is not None and total.counts.f1 > 0.68
 
 
 def test_order_and_batch_do_not_matter(parser: DependencyParser) -> None:

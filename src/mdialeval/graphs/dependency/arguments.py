@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mdialeval.graphs.dependency.lexicon import HEARER, OBJECT_CONTROL, PEOPLE, PRONOUNS, REPLYING, SAYING
+from mdialeval.graphs.dependency.lexicon import HEARER, OBJECT_CONTROL, PEOPLE, PRONOUNS, REPLYING, SAYING, THINKING
 from mdialeval.graphs.dependency.modifiers import subject_role
 from mdialeval.graphs.dependency.reading import (
     SUBJECTS,
@@ -43,6 +43,8 @@ def complements(r: Reading, token: Token, node: int, name: str, subject: int | N
             continue
         if c.dep_ == "xcomp" or (c.dep_ == "ccomp" and child(c, *SUBJECTS) is None and is_infinitive(c)):
             _controlled(r, node, name, subject, c)
+        elif c.dep_ == "ccomp" and c.i < token.i and lemma(token) not in SAYING and lemma(token) not in THINKING:
+            r.loose.append((c, r.node(c)))
         elif c.dep_ == "ccomp":
             _clausal(r, token, node, name, subject, c)
         else:

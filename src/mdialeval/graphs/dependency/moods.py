@@ -139,6 +139,8 @@ def is_imperative(token: Token) -> bool:
         for c in token.children
     ):
         return False
+    if lemma(token) == "thank":
+        return False
     if token.dep_ == "conj":
         return is_imperative(token.head)
     if token.dep_ == "ccomp" and not (token.i < token.head.i or any(t.is_quote for t in token.children)):

@@ -18,6 +18,7 @@ from mdialeval.graphs.dependency.lexicon import (
     RESULT_NOUNS,
     SORTS,
     TEMPORAL,
+    TITLES,
     UNDERGONE,
     WH_PERSON,
 )
@@ -221,8 +222,7 @@ def _named(r: Reading, token: Token) -> tuple[int, int]:
 
 
 def _entity(r: Reading, kind: str, words: list[Token]) -> int:
-    titles = {"mr.", "mrs.", "ms.", "dr.", "miss", "mr", "mrs", "ms", "dr", "sir", "madam"}
-    kept = [t for t in words if low(t) not in titles] or words
+    kept = [t for t in words if low(t) not in TITLES] or words
     r.done.update(t.i for t in words)
     node = r.draft.node(kind)
     r.draft.name(node, [t.text for t in kept])
@@ -265,6 +265,8 @@ def _modifiers(r: Reading, token: Token, head: int, outer: int) -> None:
                 r.draft.edge(outer, "mod", r.draft.node("one"))
             else:
                 quantify(r, token, outer, c)
+        elif c.dep_ == "compound" and low(c) in TITLES:
+            r.done.add(c.i)
         elif c.dep_ == "compound" and low(c) in MATERIALS:
             r.draft.edge(outer, "consist-of", r.node(c))
         elif c.dep_ in ("amod", "compound", "nmod", "advmod", "neg", "npadvmod", "quantmod"):

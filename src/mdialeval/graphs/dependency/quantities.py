@@ -168,6 +168,12 @@ def money(r: Reading, token: Token) -> int | None:
 def date(r: Reading, token: Token) -> int | None:
     """Clock times, months with a day or year, years, weekdays and times of the day as date-entity."""
     word = low(token)
+    spoken = _spoken_time(token)
+    if spoken is not None:
+        node = r.draft.node("date-entity")
+        r.draft.value(node, "time", f'"{spoken}"')
+        r.done.update(c.i for c in token.children if c.pos_ == "NUM")
+        return node
     if _CLOCK.fullmatch(word) or (
         token.ent_type_ == "TIME"
         and any(low(c) in ("o'clock", "am", "pm", "a.m.", "p.m.") for c in (*token.children, token))
@@ -191,6 +197,15 @@ def date(r: Reading, token: Token) -> int | None:
         r.draft.value(node, "year", word)
         return node
     return None
+
+
+def _spoken_time(token: Token) -> str | None:
+    """``eight thirty`` as ``8:30``."""
+    hour = next((c for c in token.children if c.i == token.i - 1 and low(c) in _SMALL), None)
+    minutes = number([token.text]) if token.pos_ == "NUM" else None
+    if hour is None or minutes is None or not 0 < _SMALL[low(hour)] < 13 or not 10 <= float(minutes) < 60:
+        return None
+    return f"{_SMALL[low(hour)]}:{minutes}"
 
 
 def _clock(r: Reading, token: Token) -> int:

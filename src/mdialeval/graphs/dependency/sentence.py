@@ -76,6 +76,8 @@ def _joined(r: Reading, nodes: list[int], words: list[str]) -> int:
 
 def _single(r: Reading, token: Token) -> int:
     word = low(token)
+    if token.like_url or token.like_email:
+        return noun(r, token)
     if (
         word in INTERJECTIONS
         or token.pos_ == "INTJ"

@@ -6,6 +6,7 @@ from mdialeval.graphs.dependency.adjuncts import adjuncts
 from mdialeval.graphs.dependency.arguments import complements, objects_of
 from mdialeval.graphs.dependency.copula import copula
 from mdialeval.graphs.dependency.lexicon import (
+    GIVING,
     LIGHT_VERBS,
     MODAL,
     NEGATIVE_VERBS,
@@ -97,11 +98,16 @@ def predicate(r: Reading, token: Token) -> int:
     _negative_prefix(r, node, word)
     name = frame.rpartition("-")[0]
     passive = any(c.dep_ in ("auxpass", "nsubjpass", "csubjpass") for c in token.children)
-    objects = [c for c in children(token, "dobj") if c.i not in r.done and r.subjects.get(token.i) != r.outer.get(c.i)]
     subject = r.subjects.get(token.i)
+    objects = [
+        c for c in children(token, "dobj") if c.i not in r.done and (subject is None or subject != r.outer.get(c.i))
+    ]
     if subject is not None and name not in RAISING:
         moved = name in UNACCUSATIVE and not objects
-        r.draft.edge(node, "ARG1" if passive or moved else "ARG0", subject)
+        receives = passive and bool(objects) and name in GIVING
+        r.draft.edge(node, "ARG2" if receives else "ARG1" if passive or moved else "ARG0", subject)
+    elif subject is None and name == "thank":
+        r.draft.edge(node, "ARG0", r.pronoun("i"))
     objects_of(r, token, node, name, objects)
     agent = child(token, "agent")
     if agent is not None:
@@ -138,7 +144,7 @@ def _sense(token: Token, word: str) -> str | None:
     if (
         word == "call"
         and child(token, "oprd") is None
-        and child(token, "dobj") is not None
+        and (child(token, "dobj") is not None or child(token, "auxpass") is not None)
         and child(token, "ccomp", "xcomp") is None
     ):
         return "call-02"
