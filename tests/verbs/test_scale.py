@@ -86,6 +86,7 @@ def ray_stopped() -> Iterator[None]:
 @pytest.mark.usefixtures("ray_stopped")
 def test_ray_leaves_the_bytes_of_the_local_driver(small_run: Small, tmp_path: Path) -> None:
     values = small_run(translate={"routes": {"pt": "dummy", "ja": "dummy"}})
+    values["score"] = {**values["score"], "scorers": [{"scorer": "length"}]}
     local = api.rank(values).run
     api.score({**values, "train": {}, "corpus": None})
     values |= {"runs": str(tmp_path / "ray"), "execution": {"shard_size": 5, "engine": "ray", "workers": 2}}
@@ -287,10 +288,10 @@ def test_more_than_a_hundred_thousand_shards_stay_in_order(tmp_path: Path) -> No
 def test_the_whole_line_under_two_launched_ranks(small_run: Small, tmp_path: Path) -> None:
     values = small_run()
     config = _yaml({**values, "runs": str(tmp_path / "ranks")}, tmp_path / "c.yaml")
+    options = "--cpu --num_processes 2 --num_machines 1 --mixed_precision no --dynamo_backend no --main_process_port 0"
+    verb = ["-m", "mdialeval", "run", str(config), "--quiet"]
     launched = subprocess.run(
-        [sys.executable, "-m", "accelerate.commands.launch", "--cpu", "--num_processes", "2", "--num_machines", "1"]
-        + ["--mixed_precision", "no", "--dynamo_backend", "no", "--main_process_port", "0"]
-        + ["-m", "mdialeval", "run", str(config), "--quiet"],
+        [sys.executable, "-m", "accelerate.commands.launch", *options.split(), *verb],
         text=True,
         capture_output=True,
         check=False,
