@@ -3,9 +3,9 @@
     python scripts/build_diagnostic.py
 
 The contexts, the sensible, the contradicting and the generic responses are written by hand (contexts-*.jsonl).  The
-off-topic response is the sensible response of a context on another topic, and the broken ones are made from the sensible
-response: words shuffled, dropped or repeated (characters where a language has no blanks).  The labels say what was
-constructed; no person has rated anything.
+off-topic response is the sensible response of a context on another topic, and the broken ones are made from the
+sensible response: words shuffled, dropped or repeated (characters where a language has no blanks).  The labels say what
+was constructed; no person has rated anything.
 """
 
 from __future__ import annotations
@@ -37,7 +37,8 @@ SAMPLE_STEP = 28
 
 def main() -> None:
     """Write every context x language x construction as one Example a line."""
-    contexts = [json.loads(line) for path in sorted(FOLDER.glob("contexts-*.jsonl")) for line in path.open(encoding="utf-8")]
+    paths = sorted(FOLDER.glob("contexts-*.jsonl"))
+    contexts = [json.loads(line) for path in paths for line in path.open(encoding="utf-8")]
     with (
         (FOLDER / "diagnostic.jsonl").open("w", encoding="utf-8") as out,
         (FOLDER / "sample.jsonl").open("w", encoding="utf-8") as sample,
