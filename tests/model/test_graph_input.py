@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from mdialeval.graphs.penman_codec import decode
+from mdialeval.graphs.turns import PairGraphs, graphs_of
 from mdialeval.model.encoder import load_base
 from mdialeval.model.graph_input import (
     CONTEXT,
@@ -15,10 +16,8 @@ from mdialeval.model.graph_input import (
     RESPONSE,
     GraphRow,
     Join,
-    PairGraphs,
     collate_graphs,
     encode_graphs,
-    graphs_of,
 )
 from mdialeval.model.graph_relations import FAR, N_RELATIONS, NONE, PAD, ROLES, SELF, relation
 from mdialeval.records import Example, Graph, TrainingPair, Turn

@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 import torch
 
+from mdialeval.graphs.turns import PairGraphs
 from mdialeval.model.encoder import load_base, weights_hash
 from mdialeval.model.evaluator import Evaluator
 from mdialeval.model.fusion import Contrast, Fusion, FusionKind, GateKind, contrastive_loss
-from mdialeval.model.graph_input import GraphBatch, Join, PairGraphs, collate_graphs, encode_graphs
+from mdialeval.model.graph_input import GraphBatch, Join, collate_graphs, encode_graphs
 from mdialeval.model.graph_transformer import GraphTransformer, RelationAttention
 from mdialeval.model.markup import Markup
 from mdialeval.model.network import Architecture, EvaluatorNetwork, GraphBranch

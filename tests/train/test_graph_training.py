@@ -9,8 +9,8 @@ from pydantic import ValidationError
 
 from mdialeval.config.train import GraphConfig, TrainConfig
 from mdialeval.errors import ConfigError
+from mdialeval.graphs.turns import PairGraphs
 from mdialeval.model.evaluator import Evaluator
-from mdialeval.model.graph_input import PairGraphs
 from mdialeval.model.saved import read_settings
 from mdialeval.records import Example, Graph, TrainingPair, Turn, turn_id
 from mdialeval.train.evaluators import train_evaluator

@@ -12,6 +12,7 @@ import pytest
 from mdialeval import api
 from mdialeval.errors import ConfigError, DataError
 from mdialeval.records import Graph
+from mdialeval.store import Run, Stage
 
 Small = Callable[..., dict[str, Any]]
 
@@ -61,3 +62,35 @@ def test_given_graphs_must_be_the_same_sentences(tmp_path: Path) -> None:
     two.write_text("# ::id s1\n(w / want-01 :ARG0 (y / you))\n", encoding="utf-8")
     (found,) = api.faithfulness(one, two)
     assert 0 < found.f1 < 1
+
+
+def test_graphs_are_parsed_and_found_for_training_and_scoring(small_run: Small, tmp_path: Path) -> None:
+    values = small_run(parse={"parser": "dummy"})
+    values["train"] |= {"graph": {"use": "joint", "width": 8, "heads": 2, "layers": 1}, "max_pairs": 60}
+    options = {"sensibleness": {"broken": 1.0}, "understandability": {}}
+    values["train"]["dimensions"] = {name: {"options": options[name]} for name in options}
+    foreign = tmp_path / "foreign.jsonl"
+    foreign.write_text(
+        "\n".join(
+            json.dumps(
+                {"id": f"f{i}", "language": "pt", "context": ["Olá."], "response": "Tudo bem?", "group": f"g{i}"}
+            )
+            for i in range(3)
+        )
+    )
+    values["score"]["sets"].append({"name": "foreign", "path": str(foreign)})
+    outcome = api.score(values)
+    trained = {s.summary()["dimension"]: s.summary() for s in _stages(outcome.run, "train")}
+    for summary in trained.values():
+        counts = summary["graphs"]
+        assert counts["pairs"] == summary["train_pairs"]
+        assert counts["with_graph"] == counts["pairs"]  # translations have the graphs of their English turns
+    assert trained["understandability"]["graphs"]["turns_with_graph"] == trained["understandability"]["graphs"]["turns"]
+    told = [s.summary() for s in outcome.stages if s.summary()["scorer"] == "evaluator"]
+    assert [t["graphs"] for t in told] == [{"en": "24 of 24", "pt": "24 of 24"}, {"pt": "0 of 6"}]
+    assert {"evaluator", "length", "dummy"} == {s.summary()["scorer"] for s in outcome.stages}
+    assert "graphs" not in next(s.summary() for s in outcome.stages if s.summary()["scorer"] == "length")
+
+
+def _stages(run: Path, verb: str) -> list[Stage]:
+    return Run(run).finished(verb)

@@ -12,9 +12,10 @@ import torch
 
 from mdialeval.devices import choose_device
 from mdialeval.errors import BackendError
+from mdialeval.graphs.turns import graphs_of
 from mdialeval.languages import canonical
 from mdialeval.model.batches import batches_by_length, bundles, collate
-from mdialeval.model.graph_input import GraphRow, collate_graphs, encode_graphs, graphs_of
+from mdialeval.model.graph_input import GraphRow, collate_graphs, encode_graphs
 from mdialeval.model.markup import Row, encode_pairs
 from mdialeval.model.network import EvaluatorNetwork
 from mdialeval.model.precision import Precision, choose_dtype

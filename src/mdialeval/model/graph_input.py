@@ -17,8 +17,9 @@ import numpy as np
 import torch
 
 from mdialeval.graphs.simplify import simplify
+from mdialeval.graphs.turns import PairGraphs
 from mdialeval.model.graph_relations import FAR, NEAR, NONE, SELF, relation
-from mdialeval.records import Example, Graph, TrainingPair, turn_id
+from mdialeval.records import Graph
 
 Join = Literal["joint", "separate"]
 
@@ -36,13 +37,6 @@ FUNCTION = frozenset(
     )
 )
 """Concepts that say nothing about what two turns have in common."""
-
-
-class PairGraphs(NamedTuple):
-    """The graphs of a pair's turns; None where a turn has none."""
-
-    context: tuple[Graph | None, ...]
-    response: Graph | None
 
 
 class GraphRow(NamedTuple):
@@ -100,22 +94,6 @@ class GraphBatch(NamedTuple):
     def to(self, device: torch.device | str) -> GraphBatch:
         """The same batch on a device."""
         return GraphBatch(*(part.to(device) for part in self))
-
-
-def graphs_of(item: Example | TrainingPair, graphs: Mapping[str, Graph]) -> PairGraphs:
-    """The graphs of an item's turns by turn id, those of the English original where the item is a translation.
-
-    An item that is itself a turn of a dialogue (``d7#3``) finds its context among that dialogue's turns.
-    """
-    base, n = item.source_id or item.id, len(item.context)
-    if turn_id(base, n) not in graphs and base in graphs:
-        dialogue, _, place = base.rpartition("#")
-        first = int(place) - n
-        names = [turn_id(dialogue, first + i) for i in range(n + 1)]
-    else:
-        names = [turn_id(base, i) for i in range(n + 1)]
-    found = [graphs.get(name) for name in names]
-    return PairGraphs(tuple(found[:-1]), found[-1])
 
 
 class _TurnNodes(NamedTuple):

@@ -8,11 +8,13 @@ from typing import Any
 
 from mdialeval.assets import encoder_assets
 from mdialeval.errors import ConfigError, DataError
+from mdialeval.graphs.penman_codec import read_penman
 from mdialeval.model.evaluator import Evaluator
 from mdialeval.model.precision import Precision
 from mdialeval.model.saved import read_settings
-from mdialeval.records import Example, Prediction
+from mdialeval.records import Example, Graph, Prediction
 from mdialeval.registry import Asset
+from mdialeval.tables import read_parquet
 
 
 class EvaluatorScorer:
@@ -21,6 +23,8 @@ class EvaluatorScorer:
     Args:
         folder: of ``train``, or several.
         encoder: where the base encoder lies, if not where it was at training.
+        graphs: the semantic graphs of the turns, for evaluators with a graph branch: the folder of a ``parse`` stage or
+            a PENMAN file whose ``::id`` are turn ids (``e7#0``); without them every row is scored as one without graph.
         batch_size, device, precision: see ``model.evaluator.Evaluator``.
 
     Raises:
@@ -34,6 +38,7 @@ class EvaluatorScorer:
         self,
         folder: str | Path | Sequence[str | Path],
         encoder: str | None = None,
+        graphs: str | Path | None = None,
         batch_size: int = 32,
         device: str = "auto",
         precision: Precision = "auto",
@@ -50,6 +55,7 @@ class EvaluatorScorer:
             Evaluator.from_pretrained(f, encoder, device=device, precision=precision, batch_size=batch_size)
             for f in folders
         ]
+        self._graphs = read_graphs(graphs) if graphs is not None else None
         self.dimensions = tuple(dimensions)
         self.signature = " ".join(evaluator.signature for evaluator in self._evaluators)
 
@@ -67,7 +73,35 @@ class EvaluatorScorer:
             found += encoder_assets(base) if base != "." else []
         return found
 
+    @staticmethod
+    def needs_graphs(folder: str | Path | Sequence[str | Path] = (), **_: Any) -> bool:
+        """Whether one of the evaluators has a graph branch."""
+        folders = [folder] if isinstance(folder, (str, Path)) else folder
+        return any(read_settings(each).architecture.graph is not None for each in folders)
+
     def score(self, examples: Sequence[Example]) -> list[Prediction]:
         """Predictions, example by example."""
-        by_evaluator = [evaluator.predict(examples, self.name) for evaluator in self._evaluators]
+        by_evaluator = [evaluator.predict(examples, self.name, self._graphs) for evaluator in self._evaluators]
         return [prediction for row in zip(*by_evaluator, strict=True) for prediction in row]
+
+
+def read_graphs(path: str | Path) -> dict[str, Graph]:
+    """Graphs by turn id.
+
+    Raises:
+        DataError: nothing is there, or a graph of a PENMAN file has no id.
+    """
+    path = Path(path)
+    if path.is_dir():
+        shards = sorted(path.glob("part-*.parquet"))
+        if not shards:
+            raise DataError("holds no graphs: name the folder of a `parse` stage or a PENMAN file", path)
+        return {graph.id: graph for shard in shards for graph in read_parquet(shard, Graph)}
+    if not path.exists():
+        raise DataError("no such file or folder; `mdialeval parse` makes graphs", path)
+    found = {}
+    for entry in read_penman(path):
+        if not entry.graph.id:
+            raise DataError("a graph without `# ::id`: it must be the turn's id, such as e7#0", path, entry.line)
+        found[entry.graph.id] = entry.graph
+    return found

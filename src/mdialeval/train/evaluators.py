@@ -18,8 +18,9 @@ from mdialeval import assets
 from mdialeval.config.train import TrainConfig
 from mdialeval.devices import choose_device
 from mdialeval.errors import ConfigError
+from mdialeval.graphs.turns import PairGraphs
 from mdialeval.model.encoder import load_base, packs, weights_hash
-from mdialeval.model.graph_input import GraphRow, PairGraphs, encode_graphs
+from mdialeval.model.graph_input import GraphRow, encode_graphs
 from mdialeval.model.markup import Markup, encode_pairs
 from mdialeval.model.network import Architecture, EvaluatorNetwork, GraphBranch
 from mdialeval.model.precision import choose_dtype

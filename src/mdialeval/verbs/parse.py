@@ -39,7 +39,7 @@ def parse(config: RunConfig, run: Run, corpus: Stage, progress: Progress) -> Sta
             "parse the English originals; their translations share the graphs",
             field="language",
         )
-    parser = _parser(json.dumps([config.parse.parser, config.parse.options], sort_keys=True))
+    parser = _parser(_key(config.parse))
     settings = {**config.parse.content("options"), "parser": parser.identity}
     stage = run.stage("parse", VERSION, settings, {"corpus": corpus.fingerprint})
     factory = _Factory(config.parse, corpus, run.folder.parent / CACHE)
@@ -58,6 +58,15 @@ def _summary(stage: Stage, identity: str) -> dict[str, Any]:
         "statuses": dict(sorted(statuses.items())),
         "coverage": f"{usable} of {total}",
     }
+
+
+def parse_more(config: RunConfig, run: Run, texts: Sequence[str]) -> list[Graph]:
+    """Graphs of English texts that no ``read`` stage holds, in order, through the same parser and cache."""
+    if not texts:
+        return []
+    parser = _parser(_key(config.parse))
+    with Cache(run.folder.parent / CACHE, parser.identity) as cache:
+        return parse_texts(parser, texts, cache, config.parse.batch_size)
 
 
 def parse_texts(
@@ -88,6 +97,10 @@ def _decode(value: str) -> Graph:
     return Graph("", top, tuple(concepts), triples, tuple(constants), status, detail)
 
 
+def _key(section: ParseConfig) -> str:
+    return json.dumps([section.parser, section.options], sort_keys=True)
+
+
 @functools.lru_cache(maxsize=1)
 def _parser(key: str) -> GraphParser:
     """The parser behind its name and options as JSON; one stays loaded in a process."""
@@ -105,7 +118,7 @@ class _Factory:
     cache: Path
 
     def __call__(self) -> Callable[[int], Shard]:
-        parser = _parser(json.dumps([self.section.parser, self.section.options], sort_keys=True))
+        parser = _parser(_key(self.section))
         return functools.partial(self._shard, parser, Cache(self.cache, parser.identity))
 
     def _shard(self, parser: Any, cache: Cache, index: int) -> Shard:

@@ -17,6 +17,7 @@ from mdialeval.scorers.protocol import SCORERS
 from mdialeval.signature import folder_hash
 from mdialeval.store import Run, Stage
 from mdialeval.tables import read_parquet
+from mdialeval.verbs.graphs import parsed
 from mdialeval.verbs.read import source_stage
 
 VERSION = 1
@@ -64,11 +65,25 @@ def score(config: RunConfig, run: Run, evaluators: dict[str, Stage], progress: P
     titles = [source.title for source, _ in sources]
     if len(set(titles)) < len(titles):
         raise ConfigError(f"score.sets: two data sets have one name ({', '.join(titles)}): give them different names")
-    return [
-        Scored(source, examples, spec.name, _predictions(spec, source, examples, config, run, progress))
-        for source, examples in sources
-        for spec in specs
-    ]
+    scored = []
+    for source, examples in sources:
+        for spec in specs:
+            ready = _with_graphs(spec, examples, config, run, progress)
+            predictions = _predictions(ready, source, examples, config, run, progress)
+            scored.append(Scored(source, examples, spec.name, predictions))
+    return scored
+
+
+def _with_graphs(spec: ScorerSpec, examples: Stage, config: RunConfig, run: Run, progress: Progress) -> ScorerSpec:
+    """The scorer with the graphs of a data set, where it wants graphs and was given none."""
+    needs = getattr(resolve("scorer", SCORERS, spec.scorer), "needs_graphs", None)
+    if needs is None or "graphs" in spec.options or not needs(**spec.options):
+        return spec
+    graphs = parsed(config, run, examples, progress)
+    if graphs is None:
+        return spec
+    options = {**spec.options, "graphs": str(graphs.folder)}
+    return replace(spec, options=options, inputs={**spec.inputs, "graphs": graphs.fingerprint})
 
 
 def scorer_specs(config: RunConfig, evaluators: dict[str, Stage]) -> list[ScorerSpec]:
@@ -90,7 +105,7 @@ def scorer_specs(config: RunConfig, evaluators: dict[str, Stage]) -> list[Scorer
         else []
     )
     for chosen in config.score.scorers:
-        paths = {k: v for k, v in chosen.options.items() if k in ("folder", "path") and isinstance(v, str)}
+        paths = {k: v for k, v in chosen.options.items() if k in ("folder", "path", "graphs") and isinstance(v, str)}
         inputs = {key: folder_hash(value) for key, value in paths.items()}
         specs.append(ScorerSpec(chosen.name or chosen.scorer, chosen.scorer, chosen.options, inputs))
     names = [spec.name for spec in specs]
@@ -146,11 +161,16 @@ def _summary(stage: Stage, spec: ScorerSpec) -> dict[str, Any]:
     """Counts by status and coverage by language and dimension, and the scorer's signature."""
     statuses: dict[str, int] = {}
     cells: dict[str, list[int]] = {}
+    graphs: dict[str, list[int]] = {}
     for prediction in stage.read(Prediction):
         statuses[prediction.status] = statuses.get(prediction.status, 0) + 1
         cell = cells.setdefault(f"{prediction.dimension} {prediction.language}", [0, 0])
         cell[0] += prediction.status in SCORED
         cell[1] += 1
+        if "n_graphs" in prediction.detail:
+            seen = graphs.setdefault(prediction.language, [0, 0])
+            seen[0] += bool(prediction.detail["n_graphs"])
+            seen[1] += 1
     scorer = create("scorer", SCORERS, spec.scorer, spec.options)
     return {
         "scorer": spec.name,
@@ -158,6 +178,7 @@ def _summary(stage: Stage, spec: ScorerSpec) -> dict[str, Any]:
         "rows": sum(statuses.values()),
         "statuses": dict(sorted(statuses.items())),
         "coverage": {key: f"{scored} of {n}" for key, (scored, n) in sorted(cells.items())},
+        **({"graphs": {code: f"{seen} of {n}" for code, (seen, n) in sorted(graphs.items())}} if graphs else {}),
     }
 
 

@@ -11,6 +11,7 @@ from mdialeval.config.run import RunConfig
 from mdialeval.config.train import DimensionConfig
 from mdialeval.errors import ConfigError
 from mdialeval.files import write_json
+from mdialeval.graphs.turns import PairGraphs
 from mdialeval.pipeline import Progress, complete, world_size
 from mdialeval.rank.select import cut
 from mdialeval.records import Dialogue, Example, RankedTranslation, TrainingPair, Translation, turn_id
@@ -19,6 +20,7 @@ from mdialeval.signature import fingerprint
 from mdialeval.store import TIMING, Run, Stage
 from mdialeval.tasks.protocol import TASKS
 from mdialeval.translate.turns import rebuild
+from mdialeval.verbs.graphs import TrainingGraphs, parsed
 from mdialeval.verbs.leakage import Leakage, find_leakage
 from mdialeval.verbs.rank import funnels_of
 from mdialeval.verbs.read import items_of, source_stage
@@ -44,6 +46,9 @@ def train(
     inputs = {f"data {title}": stage.fingerprint for title, stage in data.items()}
     inputs |= {name: stage.fingerprint for name, stage in (("corpus", corpus), ("ranked", ranked)) if stage}
     leakage = find_leakage(config, run, [*([corpus] if corpus else []), *data.values()])
+    with_graphs = [*([corpus] if corpus else []), *data.values()] if section.graph.use != "none" else []
+    sets = [(stage, parsed(config, run, stage, progress)) for stage in with_graphs]
+    inputs |= {f"graphs {place}": graphs.fingerprint for place, (_, graphs) in enumerate(sets, start=1) if graphs}
     stages = {}
     for dimension, recipe in section.dimensions.items():
         k = recipe.top_k or config.rank.k[0]
@@ -55,9 +60,9 @@ def train(
             items = training_items(corpus, ranked, k, [*data.values()], frozenset(section.languages))
             allowed = (item for item in items if not leakage.drop & {item.id, item.source_id, _group(item)})
             pairs = list(_task(dimension, recipe, allowed, config.seed))
-            _train_one(
-                config, stage, dimension, pairs, ", ".join([*data, *(["corpus"] if corpus else [])]), leakage, progress
-            )
+            graphs = TrainingGraphs(config, run, sets, ranked).of_pairs(pairs) if sets else None
+            note = ", ".join([*data, *(["corpus"] if corpus else [])])
+            _train_one(config, stage, dimension, pairs, note, leakage, progress, graphs)
     return stages
 
 
@@ -138,6 +143,7 @@ def _train_one(
     note: str,
     leakage: Leakage,
     progress: Progress,
+    graphs: dict[tuple[str, str], PairGraphs] | None,
 ) -> None:
     from mdialeval.train.evaluators import train_evaluator
 
@@ -148,7 +154,7 @@ def _train_one(
         )
     folder: Path = stage.folder / EVALUATOR
     with progress.bar(f"train {dimension}", len(pairs), 0) as _:
-        summary = train_evaluator(pairs, dimension, config.train, folder, config.seed, data_note=note)
+        summary = train_evaluator(pairs, dimension, config.train, folder, config.seed, data_note=note, graphs=graphs)
 
     def finish() -> None:
         speed = round(summary.pairs_per_second, 1)
@@ -171,6 +177,7 @@ def _train_one(
                 "history": [dict(figures) for figures in summary.history],
                 "truncated": summary.n_truncated,
                 "turns_dropped": summary.n_turns_dropped,
+                "graphs": summary.graphs,
                 "leakage": list(leakage.text),
                 "warnings": list(summary.warnings),
             },
