@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 import torch
 
+from mdialeval.errors import ConfigError, DataError
 from mdialeval.graphs.turns import PairGraphs
+from mdialeval.model.attention import attention_maps
 from mdialeval.model.encoder import load_base, weights_hash
 from mdialeval.model.evaluator import Evaluator
 from mdialeval.model.fusion import Contrast, Fusion, FusionKind, GateKind, contrastive_loss
@@ -19,6 +21,7 @@ from mdialeval.model.markup import Markup
 from mdialeval.model.network import Architecture, EvaluatorNetwork, GraphBranch
 from mdialeval.model.saved import Settings, export, load_folder, save_folder
 from mdialeval.records import Example, Graph, Turn, turn_id
+from mdialeval.report.attention import draw_attention
 
 KINDS: list[FusionKind] = ["gate", "concat", "residual"]
 GATES: list[GateKind] = ["vector", "scalar", "none"]
@@ -282,3 +285,29 @@ def test_saved_loaded_exported(tiny_encoder: Path, tmp_path: Path, branch: Graph
     if branch.only:
         assert len(set(expected[1::2])) == 1  # nothing but graphs is read
         assert len(set(expected[::2])) > 1
+
+
+def test_attention_maps_of_sentence_and_graph(tiny_encoder: Path, tmp_path: Path) -> None:
+    evaluator = Evaluator.from_pretrained(saved(tiny_encoder, tmp_path / "e", GraphBranch(width=16)), precision="fp32")
+    items = examples()
+    graphs = graphs_for(items)
+    before = scores(evaluator, items[:1], graphs)
+    maps = attention_maps(evaluator, items[0], graphs)
+    assert maps.sentence.shape == (len(maps.tokens),) * 2
+    assert maps.graph.shape == (len(maps.nodes),) * 2
+    assert "dialog" in maps.nodes[0].replace(" ", "")
+    for matrix in (maps.sentence, maps.graph):
+        assert matrix.sum(1) == pytest.approx(1.0, abs=1e-5)
+    context = maps.tokens.index("</s>")
+    assert maps.sentence[: context + 1, -2:].max() == 0.0  # the context does not see the response
+    assert scores(evaluator, items[:1], graphs) == before
+    draw_attention(maps, tmp_path / "a.svg", "one example")
+    draw_attention(maps, tmp_path / "b.svg", "one example")
+    drawing = (tmp_path / "a.svg").read_bytes()
+    assert drawing == (tmp_path / "b.svg").read_bytes()
+    assert all(word in drawing for word in (b"<svg", b"one example", b"sentence", b"graph"))
+    with pytest.raises(DataError, match="none of the turns"):
+        attention_maps(evaluator, items[1], graphs)
+    plain = Evaluator.from_pretrained(saved(tiny_encoder, tmp_path / "p", None), precision="fp32")
+    with pytest.raises(ConfigError, match="graph branch"):
+        attention_maps(plain, items[0], graphs)

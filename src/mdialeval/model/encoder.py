@@ -146,15 +146,19 @@ class TextEncoder(nn.Module):
 
         ``parts`` is (context, response) for pooling ``parts`` and one vector otherwise; L is 1 without mixture.
         """
-        inputs: dict[str, Tensor] = {"input_ids": batch.input_ids}
-        if self.attention == "joint":
-            inputs["attention_mask"] = (batch.owners >= 0).long()
-        else:
-            inputs["attention_mask"] = attention_mask(batch.owners, self.attention)
-            inputs["position_ids"] = batch.positions + self.first_position
-        output = self.base(**inputs, output_hidden_states=self.layers == "mix")
+        output = self.base(**self.inputs(batch), output_hidden_states=self.layers == "mix")
         states = output.hidden_states if self.layers == "mix" else (output.last_hidden_state,)
         return torch.stack([self._pool(state, batch) for state in states], dim=2)  # (P, parts, L, W)
+
+    def inputs(self, batch: Batch) -> dict[str, Tensor]:
+        """What the base takes."""
+        if self.attention == "joint":
+            return {"input_ids": batch.input_ids, "attention_mask": (batch.owners >= 0).long()}
+        return {
+            "input_ids": batch.input_ids,
+            "attention_mask": attention_mask(batch.owners, self.attention),
+            "position_ids": batch.positions + self.first_position,
+        }
 
     def combine(self, pooled: Tensor) -> Tensor:
         """From ``pooled`` to H_S: mix the layers, then put the parts together: (P, D)."""
