@@ -271,6 +271,7 @@ def test_predictions_say_how_many_turns_had_a_graph(tiny_encoder: Path, tmp_path
     assert (first.detail["n_graphs"], first.detail["n_turns"]) == (3, 3)
     assert (second.detail["n_graphs"], second.detail["n_turns"]) == (0, 3)
     assert first.status == second.status == "ok"
+    assert "joint-residual" in evaluator.signature
 
 
 @pytest.mark.parametrize("branch", [GraphBranch("separate", 16, 1, 2, "concat", "scalar"), GraphBranch(only=True)])

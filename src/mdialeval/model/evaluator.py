@@ -73,7 +73,7 @@ class Evaluator:
     def signature(self) -> str:
         """How its numbers are made, in one line; ``weights`` hashes what training made."""
         sums = {k: _digest(v) for k, v in self.network.state_dict().items() if not k.startswith("encoder.base.emb")}
-        markup = self.settings.markup
+        markup, branch = self.settings.markup, self.settings.architecture.graph
         return signature_line(
             {
                 "scorer": "evaluator",
@@ -81,6 +81,7 @@ class Evaluator:
                 "encoder": f"{Path(self.settings.encoder).name}@{self.settings.encoder_hash}",
                 "weights": fingerprint(sums),
                 "dtype": str(self.dtype).removeprefix("torch."),
+                **({"graph": f"{branch.join}-{'only' if branch.only else branch.fusion}"} if branch else {}),
                 "max_tokens": markup.max_tokens,
                 "markup": fingerprint([markup.max_turns, markup.speakers, self.settings.architecture.attention], 6),
                 **versions("torch", "transformers"),
