@@ -10,4 +10,4 @@ python=${PYTHON:-$(command -v python3.11 || command -v python3.12 || command -v 
 .venv/bin/ruff check .
 .venv/bin/ruff format --check .
 .venv/bin/mypy
-HF_HUB_OFFLINE=1 .venv/bin/python -m pytest "$@"
+OMP_NUM_THREADS=1 HF_HUB_OFFLINE=1 .venv/bin/python -m pytest -n 2 "$@"
