@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from mdialeval.config.corpus import Source
@@ -21,6 +22,9 @@ from mdialeval.verbs.graphs import parsed
 from mdialeval.verbs.read import source_stage
 
 VERSION = 1
+PATHS = ("folder", "path", "graphs", "evaluator")
+"""Options of scorers that name files: these enter the fingerprint by content."""
+CACHE = "llm.sqlite"
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +109,7 @@ def scorer_specs(config: RunConfig, evaluators: dict[str, Stage]) -> list[Scorer
         else []
     )
     for chosen in config.score.scorers:
-        paths = {k: v for k, v in chosen.options.items() if k in ("folder", "path", "graphs") and isinstance(v, str)}
+        paths = {k: v for k, v in chosen.options.items() if k in PATHS and isinstance(v, str)}
         inputs = {key: folder_hash(value) for key, value in paths.items()}
         specs.append(ScorerSpec(chosen.name or chosen.scorer, chosen.scorer, chosen.options, inputs))
     names = [spec.name for spec in specs]
@@ -131,10 +135,12 @@ class _Factory:
     examples: Stage
     batch_size: int
     device: str
+    cache: Path
 
     def __call__(self) -> Callable[[int], Shard]:
         cls = resolve("scorer", SCORERS, self.spec.scorer)
-        options = {**accepted(cls, {"batch_size": self.batch_size, "device": self.device}), **self.spec.options}
+        shared = {"batch_size": self.batch_size, "device": self.device, "cache": str(self.cache)}
+        options = {**accepted(cls, shared), **self.spec.options}
         return functools.partial(self._shard, create("scorer", SCORERS, self.spec.scorer, options))
 
     def _shard(self, scorer: Any, index: int) -> Shard:
@@ -149,7 +155,8 @@ def _predictions(
     options = {k: v for k, v in spec.options.items() if k not in spec.inputs and k != "folder"}
     settings = {"scorer": spec.scorer, "name": spec.name, "options": options, "seed": config.seed}
     stage = run.stage("score", VERSION, settings, {"examples": examples.fingerprint, **spec.inputs})
-    factory = _Factory(spec, examples, config.score.batch_size, config.score.device)
+    cache = run.folder.parent / CACHE
+    factory = _Factory(spec, examples, config.score.batch_size, config.score.device, cache)
     label = f"score {source.title}: {spec.name}"
     count = len(examples.shards())
     run_shards(stage, count, factory, Prediction, execution=config.execution, progress=progress, label=label)
