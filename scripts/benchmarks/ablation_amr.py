@@ -1,7 +1,7 @@
 """Does the graph branch help?  One table of its variants, several seeds, mean and spread.
 
 Every variant learns the same pairs of DailyDialog++ dev (true next turns against random and adversarial responses) with
-the recipe of ``configs/ablation-amr.yaml`` and is checked on DailyDialog++ test (accuracy against random and against
+the recipe of ``configs/ablation-amr.yaml`` and is checked on DailyDialog++ test (accuracy and AUC against random and against
 adversarial responses, both classes counting alike) and on rated sets (Spearman, mean over the languages).
 
     python scripts/benchmarks/ablation_amr.py [--data ../shared/data] [--config configs/ablation-amr.yaml]
@@ -20,6 +20,8 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
+
 from mdialeval.agreement.agree import correlate
 from mdialeval.cache import Cache
 from mdialeval.config.load import load
@@ -32,6 +34,7 @@ from mdialeval.readers.xdial import XDial
 from mdialeval.records import Example, Graph, turn_id, turns_of
 from mdialeval.registry import create
 from mdialeval.tasks.protocol import TASKS
+from mdialeval.train.dev import rank_agreement
 from mdialeval.train.evaluators import train_evaluator
 from mdialeval.train.plan import limit_pairs
 from mdialeval.verbs.parse import parse_texts
@@ -65,14 +68,23 @@ def graphs_by_turn(examples: Sequence[Example], parser: GraphParser, cache: Cach
     return dict(zip((name for name, _ in turns), parse_texts(parser, [t for _, t in turns], cache), strict=True))
 
 
-def accuracies(examples: Sequence[Example], scores: Sequence[float | None]) -> dict[str, float]:
-    """Accuracy at .5 against each kind of negatives, both classes counting alike."""
-    right: dict[str, list[bool]] = {}
+def accuracies(examples: Sequence[Example], scores: Sequence[float | None]) -> dict[str, float | None]:
+    """Accuracy at .5 (both classes counting alike) and AUC against each kind of negatives.
+
+    A score that has learned an order and not yet its threshold has an accuracy near .5 and a better AUC.
+    """
+    by_kind: dict[str, list[float]] = {}
     for example, score in zip(examples, scores, strict=True):
         if score is not None:
-            right.setdefault(example.system, []).append((score > 0.5) == (example.system == "positive"))
-    share = {kind: statistics.fmean(hits) for kind, hits in right.items()}
-    return {kind: (share["positive"] + share[kind]) / 2 for kind in ("random", "adversarial")}
+            by_kind.setdefault(example.system, []).append(score)
+    good = np.array(by_kind["positive"])
+    found: dict[str, float | None] = {}
+    for kind in ("random", "adversarial"):
+        bad = np.array(by_kind[kind])
+        found[kind] = float((good > 0.5).mean() + (bad <= 0.5).mean()) / 2
+        labels = np.concatenate([np.ones(len(good)), np.zeros(len(bad))])
+        found[f"{kind} AUC"] = rank_agreement(np.concatenate([good, bad]), labels)[0]
+    return found
 
 
 def spearman(evaluator: Evaluator, examples: Sequence[Example], graphs: dict[str, Graph], name: str) -> float | None:

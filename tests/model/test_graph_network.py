@@ -312,3 +312,11 @@ def test_attention_maps_of_sentence_and_graph(tiny_encoder: Path, tmp_path: Path
     plain = Evaluator.from_pretrained(saved(tiny_encoder, tmp_path / "p", None), precision="fp32")
     with pytest.raises(ConfigError, match="graph branch"):
         attention_maps(plain, items[0], graphs)
+
+
+def test_half_precision_stays_close(tiny_encoder: Path, tmp_path: Path) -> None:
+    folder = saved(tiny_encoder, tmp_path, GraphBranch(width=16, fusion="gate"))
+    items = examples()
+    full = scores(Evaluator.from_pretrained(folder, precision="fp32"), items, graphs_for(items))
+    half = scores(Evaluator.from_pretrained(folder, precision="bf16"), items, graphs_for(items))
+    assert half == pytest.approx(full, abs=0.05)
