@@ -1,8 +1,8 @@
 """Does the graph branch help?  One table of its variants, several seeds, mean and spread.
 
 Every variant learns the same pairs of DailyDialog++ dev (true next turns against random and adversarial responses) with
-the recipe of ``configs/ablation-amr.yaml`` and is checked on DailyDialog++ test (accuracy and AUC against random and against
-adversarial responses, both classes counting alike) and on rated sets (Spearman, mean over the languages).
+the recipe of ``configs/ablation-amr.yaml`` and is checked on DailyDialog++ test (accuracy and AUC against random and
+against adversarial responses, both classes counting alike) and on rated sets (Spearman, mean over the languages).
 
     python scripts/benchmarks/ablation_amr.py [--data ../shared/data] [--config configs/ablation-amr.yaml]
         [--seeds 2] [--pairs 1500] [--test 600] [--rated 300] [--only NAME ...] [--set epochs=1]
