@@ -72,6 +72,14 @@ def score(config: Config, *, quiet: bool = True) -> Outcome:
     return line.outcome(*(entry.predictions for entry in line.scored()))
 
 
+def estimate_score(config: Config) -> list[str]:
+    """What scoring would ask language models, and its price, one line a scorer and data set; nothing is asked."""
+    from mdialeval.verbs.score import estimates
+
+    line = _Line(config, quiet=True)
+    return estimates(line.config, line.run)
+
+
 def correlate(config: Config, *, quiet: bool = True) -> Outcome:
     """Compare every scorer with the gold ratings, per language and dimension."""
     from mdialeval.verbs.correlate import correlate as verb

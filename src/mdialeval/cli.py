@@ -93,10 +93,28 @@ def _verb(name: str, example: str) -> None:
 _verb("translate", "mdialeval translate configs/quickstart.yaml --output translations.jsonl")
 _verb("parse", "mdialeval parse configs/quickstart.yaml --output graphs.jsonl")
 _verb("train", "mdialeval train configs/quickstart.yaml --set train.epochs=2")
-_verb("score", "mdialeval score configs/quickstart.yaml --output predictions.csv")
 _verb("correlate", "mdialeval correlate configs/quickstart.yaml --output agreement.csv")
 _verb("report", "mdialeval report configs/quickstart.yaml")
 _verb("run", "mdialeval run configs/quickstart.yaml")
+
+
+@app.command()
+def score(
+    config: Config = None,
+    set_: Set = None,
+    output: Output = None,
+    quiet: Quiet = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="only say what language models would be asked")] = False,
+) -> None:
+    """Score the rated data sets with every scorer.
+
+    Example: mdialeval score configs/quickstart.yaml --output predictions.csv
+    """
+    if dry_run:
+        for line in api.estimate_score(_config(config, set_)):
+            typer.echo(line)
+        return
+    _call(api.score, config, set_, output, quiet)
 
 
 @app.command()

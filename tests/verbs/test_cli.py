@@ -121,6 +121,21 @@ def test_readme_commands_name_what_exists() -> None:
     assert set(called) <= verbs
 
 
+def test_a_dry_run_says_what_would_be_asked(
+    small_run: Small, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = small_run()
+    judge = {"scorer": "llm", "options": {"backend": "dummy", "criteria": ["sensibleness"]}}
+    config["score"]["scorers"] = [judge]
+    path = tmp_path / "judge.yaml"
+    with path.open("w", encoding="utf-8") as stream:
+        YAML().dump(json.loads(json.dumps(config)), stream)
+    code, text = _call(capsys, monkeypatch, "score", str(path), "--dry-run")
+    assert code == 0, text
+    assert "llm on rated: " in text
+    assert not list((tmp_path / "runs" / "small").glob("score-*"))
+
+
 def test_languages_data_and_audit_print_their_tables(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -189,6 +189,18 @@ def _summary(stage: Stage, spec: ScorerSpec) -> dict[str, Any]:
     }
 
 
+def estimates(config: RunConfig, run: Run) -> list[str]:
+    """What the scorers that ask a language model would ask, and its price; nothing is asked."""
+    lines = []
+    for spec in (spec for spec in scorer_specs(config, {}) if spec.scorer == "llm"):
+        options = {"cache": str(run.folder.parent / CACHE), **spec.options}
+        scorer = create("scorer", SCORERS, spec.scorer, options)
+        for source in config.score.sets:
+            examples = list(_examples(source, config, run).read(Example))
+            lines.append(f"{spec.name} on {source.title}: {scorer.estimate(examples)}")
+    return lines or ["no scorer asks a language model"]
+
+
 def predictions_of(scored: list[Scored], title: str) -> Iterator[Prediction]:
     """All predictions on one data set."""
     for entry in scored:
