@@ -176,11 +176,12 @@ def clean(text: str, language: str) -> str:
         "".join(c for c in text if c in "\n\t" or unicodedata.category(c) != "Cc") if not text.isprintable() else text
     )
     text = _CONTROL.sub(" ", text)
-    text = regex.sub(r"[^\S\n]+", " ", text)
-    text = regex.sub(r" ?\n\s*", "\n", text)
+    text = _BREAKS.sub("\n", _BLANKS.sub(" ", text))
     return detokenise(text.strip(), language)
 
 
+_BLANKS = regex.compile(r"[^\S\n]+")
+_BREAKS = regex.compile(r" ?\n\s*")
 _RULES: list[tuple[regex.Pattern[str], str]] = [
     (regex.compile(p), r)
     for p, r in (

@@ -20,7 +20,7 @@ from mdialeval.errors import ConfigError, nearest
 from mdialeval.languages import language as language_of
 from mdialeval.records import Flag
 from mdialeval.segments import has_letters, masks_of
-from mdialeval.translate.identify import identify
+from mdialeval.translate.identify import DOUBT, identify
 
 VERSION = 1
 """Part of the cache keys of whole turns: raised when a check measures something else."""
@@ -100,7 +100,11 @@ _NUMBER_WORD = regex.compile(
 _HEAVY = regex.compile(r"(\p{Han})|(\p{Hiragana}|\p{Katakana})|(\p{Hangul})")
 _ENDS = regex.compile(r"[.!?…]+(?=[\"'”’)\]]*(?:\s|$))|[。！？｡؟۔।॥]+")
 _SCRIPTS = {"Hans": "Han", "Hant": "Han", "Jpan": "Han Hiragana Katakana", "Kore": "Hangul Han"}
-_RUN = 3
+_TIMES = 3
+_LONG_RUN = regex.compile(r"([^\W\d_])\1{11,}")
+_RUN = regex.compile(r"([^\W\d_])\1{5,}")
+_LATIN = regex.compile(r"\p{Latin}")
+_LEFT_OVER = regex.compile(r"XQ\d+X")
 
 
 def check(
@@ -121,18 +125,19 @@ def check(
     if not has_letters(hypothesis):
         return (Flag("empty", 0.0, "the hypothesis has no letters"),)
     masks = masks_of(source) if masks is None else masks
-    ratio = weight(hypothesis) / max(weight(source), 1.0)
-    copied = _copied(source, hypothesis)
+    size, theirs = weight(source), weight(hypothesis)
+    ratio = theirs / max(size, 1.0)
+    copied = _copied(source, hypothesis, size)
     found = [
         copied,
         _loop(source, hypothesis, target_language),
-        _truncated(source, ratio),
+        _truncated(size, ratio),
         _script(source, hypothesis, target_language),
-        None if copied else _language(source, hypothesis, target_language),
+        _language(hypothesis, target_language) if copied is None and theirs >= 24 else None,
         _numbers(source, hypothesis),
         _tags(hypothesis, masks),
         _sentences(source, hypothesis),
-        _length(source, ratio),
+        _length(size, ratio),
     ]
     return tuple(flag for flag in found if flag is not None)
 
@@ -167,15 +172,17 @@ def weight(text: str) -> float:
     >>> weight("abc 1"), weight("你好")
     (4.0, 6.0)
     """
-    total = float(sum(c.isalnum() for c in text))
+    total = float(sum(map(str.isalnum, text)))
+    if text.isascii():
+        return total
     for match in _HEAVY.finditer(text):
         total += 2.0 if match[1] else 1.0 if match[2] else 1.5
     return total
 
 
-def _copied(source: str, hypothesis: str) -> Flag | None:
+def _copied(source: str, hypothesis: str, size: float) -> Flag | None:
     words, theirs = _WORD.findall(source), _WORD.findall(hypothesis.casefold())
-    if weight(source) < 8 or (len(words) <= 4 and all(w[0].isupper() or w[0].isdigit() for w in words)):
+    if size < 8 or (len(words) <= 4 and all(w[0].isupper() or w[0].isdigit() for w in words)):
         return None
     mine = [w.casefold() for w in words]
     if mine == theirs:
@@ -194,6 +201,8 @@ def _units(text: str, language: str) -> list[str]:
 
 def _repeats(units: Sequence[str], longest: int) -> int:
     """The most times that one n-gram of up to ``longest`` units follows itself without a break, less one for n = 1."""
+    if len(set(units)) == len(units):
+        return 1
     best = 1
     for n in range(1, longest + 1):
         run = 0
@@ -210,10 +219,10 @@ def _loop(source: str, hypothesis: str, language: str) -> Flag | None:
     longest = min(8 if language_of(language).spaced else 12, len(units) // 2)
     times = _repeats(units, longest)
     mine: list[str] = _WORD.findall(source.casefold())
-    if times >= _RUN and times > 1.5 * _repeats(mine, min(8, len(mine) // 2)) + 1:
+    if times >= _TIMES and times > 1.5 * _repeats(mine, min(8, len(mine) // 2)) + 1:
         return Flag("loop", float(times), f"an n-gram repeats {times} times without a break")
-    run = regex.search(r"([^\W\d_])\1{11,}", hypothesis)
-    if run and not regex.search(r"([^\W\d_])\1{5,}", source):
+    run = _LONG_RUN.search(hypothesis)
+    if run and not _RUN.search(source):
         return Flag("loop", float(len(run[0])), "one character repeats without a break")
     ratio = _compression(hypothesis)
     if ratio > 4 and ratio > 1.5 * _compression(source):
@@ -226,14 +235,14 @@ def _compression(text: str) -> float:
     return len(raw) / len(zlib.compress(raw)) if len(raw) >= 120 else 1.0
 
 
-def _truncated(source: str, ratio: float) -> Flag | None:
-    if ratio >= 0.35 or weight(source) < 60:
+def _truncated(size: float, ratio: float) -> Flag | None:
+    if ratio >= 0.35 or size < 60:
         return None
     return Flag("truncated", round(ratio, 3), "far shorter than the source")
 
 
-def _length(source: str, ratio: float) -> Flag | None:
-    if 0.4 <= ratio <= 2.5 or weight(source) < 12:
+def _length(size: float, ratio: float) -> Flag | None:
+    if 0.4 <= ratio <= 2.5 or size < 12:
         return None
     return Flag("length_ratio", round(ratio, 3), "hypothesis length over source length, in letters' worth")
 
@@ -245,10 +254,11 @@ def _script(source: str, hypothesis: str, language: str) -> Flag | None:
         return None
     mine = set(_WORD.findall(source)) if pattern.search(source) is None and has_latin(source) else set()
     words = [w for w in _WORD.findall(hypothesis) if w not in mine or not _name(w)]
-    letters = _LETTER.findall("".join(words))
-    if len(letters) < 4:
+    text = "".join(words)
+    letters = len(_LETTER.findall(text))
+    if letters < 4:
         return None
-    share = sum(pattern.match(c) is not None for c in letters) / len(letters)
+    share = len(pattern.findall(text)) / letters
     return Flag("wrong_script", round(share, 3), f"letters in {code}") if share < 0.5 else None
 
 
@@ -258,7 +268,7 @@ def _name(word: str) -> bool:
 
 def has_latin(text: str) -> bool:
     """Whether a text holds a Latin letter."""
-    return regex.search(r"\p{Latin}", text) is not None
+    return _LATIN.search(text) is not None
 
 
 _patterns: dict[str, regex.Pattern[str] | None] = {}
@@ -274,11 +284,9 @@ def _script_pattern(code: str) -> regex.Pattern[str] | None:
     return _patterns[code]
 
 
-def _language(source: str, hypothesis: str, language: str) -> Flag | None:
-    if weight(hypothesis) < 24:
-        return None
+def _language(hypothesis: str, language: str) -> Flag | None:
     found = identify(hypothesis, language)
-    if found is None or found.target >= 0.05 or found.confidence < 0.8:
+    if found is None or found.target >= DOUBT or found.confidence < 0.8:
         return None
     return Flag("wrong_language", round(found.target, 3), f"looks like {found.language} ({found.confidence:.2f})")
 
@@ -303,7 +311,7 @@ def _numbers(source: str, hypothesis: str) -> Flag | None:
 
 def _tags(hypothesis: str, masks: Sequence[str]) -> Flag | None:
     lost = [m for m, n in Counter(masks).items() for _ in range(n - hypothesis.count(m))]
-    left = regex.findall(r"XQ\d+X", hypothesis) if not any("XQ" in m for m in masks) else []
+    left = _LEFT_OVER.findall(hypothesis) if not any("XQ" in m for m in masks) else []
     if not lost and not left:
         return None
     return Flag("tags", float(len(lost) + len(left)), "lost or changed: " + " ".join((lost + left)[:4]))
