@@ -85,6 +85,27 @@ class Progress:
 
             yield advance
 
+    @contextlib.contextmanager
+    def steps(self, label: str) -> Iterator[Callable[[int], None]]:
+        """A function that is told how many steps of a training are done; their end depends on early stopping."""
+        if self.quiet:
+            yield lambda step: None
+            return
+        from rich.progress import Progress as RichProgress
+        from rich.progress import TextColumn, TimeElapsedColumn
+
+        text = "{task.description:<28} step {task.completed}  {task.fields[speed]}"
+        columns = (TextColumn(text), TimeElapsedColumn())
+        start = time.monotonic()
+        with RichProgress(*columns) as shown:
+            task = shown.add_task(label, total=None, speed="")
+
+            def advance(step: int) -> None:
+                speed = step / max(time.monotonic() - start, 1e-9)
+                shown.update(task, completed=step, speed=f"{speed:,.1f} steps/s")
+
+            yield advance
+
 
 def run_shards(
     stage: Stage,

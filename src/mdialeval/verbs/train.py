@@ -153,18 +153,15 @@ def _train_one(
             "`accelerate launch -m mdialeval train ...` (or torchrun)"
         )
     folder: Path = stage.folder / EVALUATOR
-    with progress.bar(f"train {dimension}", len(pairs), 0) as _:
-        summary = train_evaluator(pairs, dimension, config.train, folder, config.seed, data_note=note, graphs=graphs)
+    with progress.steps(f"train {dimension}: {len(pairs):,} pairs") as advance:
+        summary = train_evaluator(
+            pairs, dimension, config.train, folder, config.seed, data_note=note, graphs=graphs, on_step=advance
+        )
 
     def finish() -> None:
         speed = round(summary.pairs_per_second, 1)
-        note_time = {
-            "table": "train",
-            "rows": len(pairs),
-            "seconds": round(summary.seconds, 3),
-            "rows_per_second": speed,
-        }
-        write_json(stage.folder / TIMING, [note_time])
+        noted = {"table": "train", "rows": len(pairs), "seconds": round(summary.seconds, 3), "rows_per_second": speed}
+        write_json(stage.folder / TIMING, [noted])
         files = sorted(p.relative_to(stage.folder).as_posix() for p in folder.rglob("*") if p.is_file())
         stage.finish(
             {
