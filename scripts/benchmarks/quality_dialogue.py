@@ -37,7 +37,7 @@ from mdialeval.train.evaluators import train_evaluator
 
 LANGUAGES = ("en", "zh", "es", "de", "fr", "ja")
 XDIAL = ("dailydialog-zhao", "dailydialog-grade", "persona-usr")
-TASK_OPTIONS: dict[str, dict[str, object]] = {"sensibleness": {}, "understandability": {"copies": 2}}
+TASK_OPTIONS: dict[str, dict[str, object]] = {"sensibleness": {}, "understandability": {}}
 
 
 def train(data: Path, dimension: str, config: TrainConfig, folder: Path, seed: int) -> float:

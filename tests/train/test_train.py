@@ -61,7 +61,9 @@ def same(a: dict[str, torch.Tensor], b: dict[str, torch.Tensor]) -> bool:
     return a.keys() == b.keys() and all(torch.equal(a[k], b[k]) for k in a)
 
 
-@pytest.mark.parametrize("changes", [{}, {"trainable_layers": 0, "attention": "separate", "layers": "mix"}])
+@pytest.mark.parametrize(
+    "changes", [{}, {"layers": "several"}, {"trainable_layers": 0, "attention": "separate", "layers": "mix"}]
+)
 def test_overfits_eight_pairs(tiny_encoder: Path, tmp_path: Path, changes: dict[str, object]) -> None:
     pairs = some_pairs(3)
     recipe = config(

@@ -74,7 +74,9 @@ class TrainConfig(Section):
     pooling: Literal["auto", "parts", "mean", "start", "response"] = Field(
         "auto", description="token vectors to one; auto = parts with a context, response without"
     )
-    layers: Literal["last", "mix"] = Field("last", description="the encoder's last layer, or a learned mixture")
+    layers: Literal["last", "mix", "several"] = Field(
+        "last", description="the encoder's last layer, a learned mixture of all, or three of the upper half"
+    )
     hidden: int = Field(256, ge=0, description="width of the head's hidden layer; 0 = linear")
     dropout: float = Field(0.1, ge=0, lt=1, description="in the head")
     encoder_dropout: float = Field(0.0, ge=0, lt=1, description="inside the encoder while it learns")

@@ -22,7 +22,7 @@ from mdialeval.errors import BackendError, ConfigError
 from mdialeval.model.batches import Attention, Batch
 
 Pooling = Literal["parts", "mean", "start", "response"]
-Layers = Literal["last", "mix"]
+Layers = Literal["last", "mix", "several"]
 
 
 def load_base(where: str, dropout: float | None = None) -> tuple[Any, Any]:
@@ -102,7 +102,8 @@ class TextEncoder(nn.Module):
         attention: see the module docstring.
         pooling: ``parts`` = [c, r, c*r, abs(c-r)] of the mean context vector c and mean response vector r;
             ``mean`` over all tokens; ``start`` the first token; ``response`` the mean over the response alone.
-        layers: ``mix`` takes a learned mixture of all layers, ``last`` the last one.
+        layers: ``last`` takes the last layer, ``mix`` a learned mixture of all, ``several`` puts three of the upper
+            half side by side (of twelve: 8, 10 and 12), which keeps what the last one has lost.
     """
 
     def __init__(self, base: Any, attention: Attention, pooling: Pooling, layers: Layers) -> None:
@@ -116,6 +117,8 @@ class TextEncoder(nn.Module):
             raise ConfigError("pooling 'start' needs attention: joint: elsewhere the first token sees one side only")
         self.base, self.attention, self.pooling, self.layers = base, attention, pooling, layers
         self.mixture = nn.Parameter(torch.zeros(base.config.num_hidden_layers + 1)) if layers == "mix" else None
+        depth = int(base.config.num_hidden_layers)
+        self.chosen = sorted({max(1, round(depth * share)) for share in (2 / 3, 5 / 6, 1)})  # by ``several``
         padding = getattr(getattr(base, "embeddings", None), "position_embeddings", None)
         index = getattr(padding, "padding_idx", None)
         self.first_position = 0 if index is None else index + 1  # RoBERTa counts positions from its padding index
@@ -123,7 +126,8 @@ class TextEncoder(nn.Module):
     @property
     def width(self) -> int:
         """D, the size of H_S."""
-        return int(self.base.config.hidden_size) * (4 if self.pooling == "parts" else 1)
+        side_by_side = len(self.chosen) if self.layers == "several" else 1
+        return int(self.base.config.hidden_size) * side_by_side * (4 if self.pooling == "parts" else 1)
 
     def freeze(self, trainable_layers: int | None, train_embeddings: bool) -> None:
         """Let gradients reach only the top layers (None = all), and the embeddings only where asked for."""
@@ -142,12 +146,14 @@ class TextEncoder(nn.Module):
         return self.combine(self.pooled(batch))
 
     def pooled(self, batch: Batch) -> Tensor:
-        """Mean vectors by layer, before layers are mixed: (P, parts, L, width of the base).
+        """Mean vectors by layer, before layers are put together: (P, parts, L, width of the base).
 
-        ``parts`` is (context, response) for pooling ``parts`` and one vector otherwise; L is 1 without mixture.
+        ``parts`` is (context, response) for pooling ``parts`` and one vector otherwise; L is the number of layers used.
         """
-        output = self.base(**self.inputs(batch), output_hidden_states=self.layers == "mix")
-        states = output.hidden_states if self.layers == "mix" else (output.last_hidden_state,)
+        output = self.base(**self.inputs(batch), output_hidden_states=self.layers != "last")
+        states = (output.last_hidden_state,) if self.layers == "last" else output.hidden_states
+        if self.layers == "several":
+            states = tuple(states[layer] for layer in self.chosen)
         return torch.stack([self._pool(state, batch) for state in states], dim=2)  # (P, parts, L, W)
 
     def inputs(self, batch: Batch) -> dict[str, Tensor]:
@@ -161,11 +167,11 @@ class TextEncoder(nn.Module):
         }
 
     def combine(self, pooled: Tensor) -> Tensor:
-        """From ``pooled`` to H_S: mix the layers, then put the parts together: (P, D)."""
+        """From ``pooled`` to H_S: put the layers together, then the parts: (P, D)."""
         if self.mixture is not None:
             pooled = torch.einsum("l,pklw->pkw", self.mixture.softmax(0), pooled)
         else:
-            pooled = pooled[:, :, 0]
+            pooled = pooled.flatten(2)
         if self.pooling != "parts":
             return pooled[:, 0]
         context, response = pooled[:, 0], pooled[:, 1]

@@ -82,7 +82,7 @@ class Loop:
         """
         self.folder.mkdir(parents=True, exist_ok=True)
         self.passes.prepare(train, dev)
-        optimizer = torch.optim.AdamW(self._parameter_groups())
+        optimizer = torch.optim.AdamW(self._parameter_groups(), fused=True)
         names: dict[Tensor, str] = {p: n for n, p in self.network.named_parameters() if n in self.trained}
         progress = load_checkpoint(self.folder, self.network, optimizer, names, self.recipe) or Progress(0, [], None, 0)
         if progress.step:
