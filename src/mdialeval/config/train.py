@@ -75,7 +75,7 @@ class TrainConfig(Section):
         "auto", description="token vectors to one; auto = parts with a context, response without"
     )
     layers: Literal["last", "mix", "several"] = Field(
-        "last", description="the encoder's last layer, a learned mixture of all, or three of the upper half"
+        "several", description="the encoder's last layer, a learned mixture of all, or three of the upper half"
     )
     hidden: int = Field(256, ge=0, description="width of the head's hidden layer; 0 = linear")
     dropout: float = Field(0.1, ge=0, lt=1, description="in the head")
