@@ -32,7 +32,7 @@ from mdialeval.readers.dailydialogpp import DailyDialogPlusPlus
 from mdialeval.records import Example, TrainingPair
 from mdialeval.tasks.sensibleness import Sensibleness
 from mdialeval.train.evaluators import train_evaluator
-from mdialeval.train.plan import split_by_group
+from mdialeval.train.plan import limit_pairs, split_by_group
 
 PADDED, BATCH, SEED = 258, 16, 13
 
@@ -119,7 +119,7 @@ def main() -> None:
     logging.basicConfig(level=logging.ERROR)
     items = DailyDialogPlusPlus().read([arguments.data / "dailydialogpp" / "dev.json"])
     pairs = list(Sensibleness().pairs(items, SEED))
-    chosen = pairs[: max(64, round(arguments.pairs / 0.8))]
+    chosen = limit_pairs(pairs, max(64, round(arguments.pairs / 0.8)), SEED)
     config = TrainConfig(dev_share=0.2, checks=1)
     split = split_by_group(chosen, config.dev_share, SEED)
     training: list[tuple[float, float, float, float]] = []

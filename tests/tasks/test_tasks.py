@@ -236,3 +236,15 @@ def test_real_corpus(shared_data: Path) -> None:
     drawn = [p for p in pairs if "/random-" in p.id]
     assert len(drawn) == 5710
     assert not [p for p in drawn if normal(p.response.text) in answers[p.context[-1].text]]
+
+
+def test_spliced_negatives_run_on_with_other_texts() -> None:
+    items = [*dialogues(30), *dialogues(10, "zh")]
+    pairs = list(Understandability(spliced=1.0, negative=0.5).pairs(items, 1))
+    spliced = [p for p in pairs if p.kind == "spliced"]
+    assert 0.3 < len(spliced) / len(pairs) < 0.55
+    assert all(p.label == 0 for p in spliced)
+    assert not {p.response.text for p in spliced} & {t.text for d in items for t in d.turns}
+    assert {(p.id, p.response) for p in pairs} == {
+        (p.id, p.response) for p in Understandability(spliced=1.0).pairs(items[::-1], 1)
+    }

@@ -127,6 +127,35 @@ def _weighted(rng: random.Random, choices: Sequence[tuple[Value, float]]) -> Val
     return rng.choices([value for value, _ in choices], [weight for _, weight in choices])[0]
 
 
+def splice(pieces: Sequence[Sequence[Token]], rng: random.Random) -> list[Token] | None:
+    """The start of one text, run on with parts of others: each bit reads well and the whole says nothing.
+
+    So do fluent generators go wrong; shuffled, dropped and repeated words alone do not teach it.
+
+    Args:
+        pieces: the texts' tokens, at least two texts; the first gives the start, the last the end.
+        rng: of the first text.
+
+    Returns:
+        The run-on text, or None where a text has fewer than four words.
+    """
+    if any(sum(not token.mark for token in tokens) < 4 for tokens in pieces):
+        return None
+    joined: list[Token] = []
+    for i, tokens in enumerate(pieces):
+        start = 0 if i == 0 else rng.randint(1, len(tokens) // 2)
+        end = len(tokens) if i == len(pieces) - 1 else rng.randint(len(tokens) // 2, len(tokens) - 1)
+        part = list(tokens[start:end])
+        while part and part[0].mark:
+            part.pop(0)
+        while part and i < len(pieces) - 1 and part[-1].text in FINAL_MARKS:
+            part.pop()
+        if part and joined:
+            part[0] = part[0]._replace(blank=any(t.blank for t in tokens))
+        joined += part
+    return joined
+
+
 def drop_final_mark(tokens: Sequence[Token]) -> list[Token] | None:
     """The sentence without its final punctuation; None where it has none or nothing else."""
     kept = list(tokens)
