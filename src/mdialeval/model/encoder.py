@@ -145,16 +145,21 @@ class TextEncoder(nn.Module):
         """H_S of a batch: (P, D)."""
         return self.combine(self.pooled(batch))
 
-    def pooled(self, batch: Batch) -> Tensor:
+    def pooled(self, batch: Batch, slots: int | None = None) -> Tensor:
         """Mean vectors by layer, before layers are put together: (P, parts, L, width of the base).
 
         ``parts`` is (context, response) for pooling ``parts`` and one vector otherwise; L is the number of layers used.
+
+        Args:
+            batch: some pairs.
+            slots: above every owner number, where it must not depend on the batch (in an exported graph).
         """
+        slots = slots or int(batch.owners.max()) + 1
         output = self.base(**self.inputs(batch), output_hidden_states=self.layers != "last")
         states = (output.last_hidden_state,) if self.layers == "last" else output.hidden_states
         if self.layers == "several":
             states = tuple(states[layer] for layer in self.chosen)
-        return torch.stack([self._pool(state, batch) for state in states], dim=2)  # (P, parts, L, W)
+        return torch.stack([self._pool(state, batch, slots) for state in states], dim=2)  # (P, parts, L, W)
 
     def inputs(self, batch: Batch) -> dict[str, Tensor]:
         """What the base takes."""
@@ -177,11 +182,10 @@ class TextEncoder(nn.Module):
         context, response = pooled[:, 0], pooled[:, 1]
         return torch.cat([context, response, context * response, (context - response).abs()], dim=1)
 
-    def _pool(self, state: Tensor, batch: Batch) -> Tensor:
+    def _pool(self, state: Tensor, batch: Batch, slots: int) -> Tensor:
         """(S, T, W) to (P, parts, W)."""
         if self.pooling == "start":
             return state[batch.sequence, 0].unsqueeze(1)
-        slots = int(batch.owners.max()) + 1
         sums, counts = _sums(state, batch.owners, slots)  # (S, slots, W), (S, slots, 1)
         response = sums[batch.sequence, batch.slot] / counts[batch.sequence, batch.slot]
         if self.pooling == "response":
