@@ -119,6 +119,16 @@ class Stage:
             },
         )
 
+    def reopen(self) -> None:
+        """Take the manifest away, so that shards can be replaced; ``finish`` writes a new one."""
+        (self.folder / MANIFEST).unlink(missing_ok=True)
+
+    @property
+    def content(self) -> str:
+        """The fingerprint and the hashes of the files of a finished stage: what a later stage that rests on it names
+        as its input, where the rows may change under the same settings (failed calls that were asked again)."""
+        return fingerprint([self.fingerprint, self.manifest()["files"]])
+
     def manifest(self) -> dict[str, Any]:
         """The manifest of a finished stage.
 

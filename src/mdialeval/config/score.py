@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import Field
 
@@ -24,6 +24,9 @@ class ScoreConfig(Section):
     sets: list[Source] = Field(default_factory=list, description="rated data sets")
     scorers: list[ScorerConfig] = Field(
         default_factory=list, description="scorers beside the evaluators that `train` made"
+    )
+    retry: Literal["nothing", "failed", "unscored"] = Field(
+        "failed", description="rows of a judge that a later run asks again; unscored adds refusals and empty replies"
     )
     batch_size: int = Field(32, ge=1)
     device: str = "auto"

@@ -7,7 +7,7 @@ import inspect
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from mdialeval.assets import cache_folder
 from mdialeval.cache import Cache
@@ -69,6 +69,8 @@ class LlmScorer:
     """
 
     name = "llm"
+    passing: ClassVar[frozenset[str]] = frozenset({"failed"})
+    refused: ClassVar[frozenset[str]] = frozenset({"refused", "empty"})
 
     def __init__(
         self,
@@ -137,10 +139,14 @@ class LlmScorer:
         Raises:
             BackendError: no prompt can be completed; replies that came before are kept.
         """
-        rows = [self._row(example, criterion) for example in examples for criterion in self.dimensions]
-        answers, dropped = self._ask({i: row for i, row in enumerate(rows) if row.status == "ok"})
+        return self.score_rows([(example, criterion) for example in examples for criterion in self.dimensions])
+
+    def score_rows(self, rows: Sequence[tuple[Example, str]]) -> list[Prediction]:
+        """Predictions of (example, criterion) pairs, such as those of a run that failed; see ``score``."""
+        asked = [self._row(example, criterion) for example, criterion in rows]
+        answers, dropped = self._ask({i: row for i, row in enumerate(asked) if row.status == "ok"})
         self._report(answers)
-        return [self._prediction(row, answers.get(i, []), dropped.get(i, row.drop)) for i, row in enumerate(rows)]
+        return [self._prediction(row, answers.get(i, []), dropped.get(i, row.drop)) for i, row in enumerate(asked)]
 
     def estimate(self, examples: Sequence[Example]) -> Estimate:
         """What scoring these examples would take; nothing is asked."""

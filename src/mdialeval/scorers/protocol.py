@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from mdialeval.records import Example, Prediction
 
@@ -33,4 +33,21 @@ class Scorer(Protocol):
 
     def score(self, examples: Sequence[Example]) -> list[Prediction]:
         """Predictions, example by example; a failure is a status, never a number."""
+        ...
+
+
+@runtime_checkable
+class AsksAgain(Protocol):
+    """A scorer whose failures may pass (a rate limit, a time-out): a later run asks for those rows alone.
+
+    Attributes:
+        passing: statuses of calls that failed.
+        refused: further statuses that another try may change, where the user wants it.
+    """
+
+    passing: frozenset[str]
+    refused: frozenset[str]
+
+    def score_rows(self, rows: Sequence[tuple[Example, str]]) -> list[Prediction]:
+        """Predictions of (example, dimension) pairs; same length and order."""
         ...

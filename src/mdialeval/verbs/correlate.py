@@ -16,7 +16,7 @@ COMPARISONS = "comparisons"
 
 def correlate(config: RunConfig, run: Run, scored: list[Scored]) -> Stage:
     """Agreement of every scorer with every rating, and every pair of scorers compared; one shard a data set each."""
-    inputs = {f"{entry.source.title}: {entry.name}": entry.predictions.fingerprint for entry in scored}
+    inputs = {f"{entry.source.title}: {entry.name}": entry.predictions.content for entry in scored}
     stage = run.stage("correlate", VERSION, {**config.correlate.content(), "seed": config.seed}, inputs)
     complete(stage, lambda: _compare_all(config, stage, scored))
     return stage

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -18,6 +19,7 @@ from mdialeval.scorers.protocol import SCORERS
 from mdialeval.signature import folder_hash
 from mdialeval.store import Run, Stage
 from mdialeval.tables import read_parquet
+from mdialeval.verbs.again import ask_again
 from mdialeval.verbs.graphs import parsed
 from mdialeval.verbs.read import source_stage
 
@@ -25,6 +27,9 @@ VERSION = 1
 PATHS = ("folder", "path", "graphs", "evaluator")
 """Options of scorers that name files: these enter the fingerprint by content."""
 CACHE = "llm.sqlite"
+_SPENT = ("prompt_tokens", "completion_tokens", "money")
+_UNSEEN = ("concurrency", "timeout", "retries", "key_env", "cache", "replies")
+"""Options of scorers that change how a number is got, never the number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,10 +143,13 @@ class _Factory:
     cache: Path
 
     def __call__(self) -> Callable[[int], Shard]:
+        return functools.partial(self._shard, self.load())
+
+    def load(self) -> Any:
+        """The scorer, with the settings that all scorers share."""
         cls = resolve("scorer", SCORERS, self.spec.scorer)
         shared = {"batch_size": self.batch_size, "device": self.device, "cache": str(self.cache)}
-        options = {**accepted(cls, shared), **self.spec.options}
-        return functools.partial(self._shard, create("scorer", SCORERS, self.spec.scorer, options))
+        return create("scorer", SCORERS, self.spec.scorer, {**accepted(cls, shared), **self.spec.options})
 
     def _shard(self, scorer: Any, index: int) -> Shard:
         examples = list(read_parquet(self.examples.shard(index), Example))
@@ -152,7 +160,7 @@ class _Factory:
 def _predictions(
     spec: ScorerSpec, source: Source, examples: Stage, config: RunConfig, run: Run, progress: Progress
 ) -> Stage:
-    options = {k: v for k, v in spec.options.items() if k not in spec.inputs and k != "folder"}
+    options = {k: v for k, v in spec.options.items() if k not in spec.inputs and k not in ("folder", *_UNSEEN)}
     settings = {"scorer": spec.scorer, "name": spec.name, "options": options, "seed": config.seed}
     stage = run.stage("score", VERSION, settings, {"examples": examples.fingerprint, **spec.inputs})
     cache = run.folder.parent / CACHE
@@ -160,8 +168,17 @@ def _predictions(
     label = f"score {source.title}: {spec.name}"
     count = len(examples.shards())
     run_shards(stage, count, factory, Prediction, execution=config.execution, progress=progress, label=label)
-    complete(stage, lambda: stage.finish(_summary(stage, spec)))
+    finish = functools.partial(_finish, stage, spec)
+    complete(stage, finish)
+    cls: Any = resolve("scorer", SCORERS, spec.scorer)
+    if config.score.retry != "nothing" and hasattr(cls, "score_rows"):
+        statuses = cls.passing | (cls.refused if config.score.retry == "unscored" else frozenset())
+        ask_again(stage, examples, factory.load, statuses, finish)
     return stage
+
+
+def _finish(stage: Stage, spec: ScorerSpec) -> None:
+    stage.finish(_summary(stage, spec))
 
 
 def _summary(stage: Stage, spec: ScorerSpec) -> dict[str, Any]:
@@ -169,6 +186,7 @@ def _summary(stage: Stage, spec: ScorerSpec) -> dict[str, Any]:
     statuses: dict[str, int] = {}
     cells: dict[str, list[int]] = {}
     graphs: dict[str, list[int]] = {}
+    spent: Counter[str] = Counter()
     for prediction in stage.read(Prediction):
         statuses[prediction.status] = statuses.get(prediction.status, 0) + 1
         cell = cells.setdefault(f"{prediction.dimension} {prediction.language}", [0, 0])
@@ -178,15 +196,25 @@ def _summary(stage: Stage, spec: ScorerSpec) -> dict[str, Any]:
             seen = graphs.setdefault(prediction.language, [0, 0])
             seen[0] += bool(prediction.detail["n_graphs"])
             seen[1] += 1
+        spent.update({key: prediction.detail[key] for key in _SPENT if key in prediction.detail})
     scorer = create("scorer", SCORERS, spec.scorer, spec.options)
     return {
         "scorer": spec.name,
         "signature": scorer.signature,
         "rows": sum(statuses.values()),
         "statuses": dict(sorted(statuses.items())),
+        **_spent(spent, spec),
         "coverage": {key: f"{scored} of {n}" for key, (scored, n) in sorted(cells.items())},
         **({"graphs": {code: f"{seen} of {n}" for code, (seen, n) in sorted(graphs.items())}} if graphs else {}),
     }
+
+
+def _spent(spent: Counter[str], spec: ScorerSpec) -> dict[str, Any]:
+    """What the replies behind the rows took, whether they were asked for now or came out of the cache."""
+    shown: dict[str, Any] = {key: int(spent[key]) for key in _SPENT[:2] if key in spent}
+    if "money" in spent:
+        shown["money"] = f"{spent['money']:.4f} {spec.options['prices'].get('currency', 'USD')}"
+    return shown
 
 
 def estimates(config: RunConfig, run: Run) -> list[str]:
