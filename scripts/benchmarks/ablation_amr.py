@@ -26,6 +26,7 @@ from mdialeval.agreement.agree import correlate
 from mdialeval.cache import Cache
 from mdialeval.config.load import load
 from mdialeval.config.train import TrainConfig
+from mdialeval.graphs.parsing import parse_texts
 from mdialeval.graphs.protocol import PARSERS, GraphParser
 from mdialeval.graphs.turns import PairGraphs
 from mdialeval.model.evaluator import Evaluator
@@ -37,7 +38,6 @@ from mdialeval.tasks.protocol import TASKS
 from mdialeval.train.dev import rank_agreement
 from mdialeval.train.evaluators import train_evaluator
 from mdialeval.train.plan import limit_pairs
-from mdialeval.verbs.parse import parse_texts
 
 TEXT = "text only"
 VARIANTS: dict[str, dict[str, object]] = {

@@ -24,6 +24,7 @@ from pathlib import Path
 
 from mdialeval.config.load import parse
 from mdialeval.config.train import TrainConfig
+from mdialeval.graphs.parsing import parse_texts
 from mdialeval.graphs.protocol import PARSERS
 from mdialeval.graphs.turns import PairGraphs
 from mdialeval.model.evaluator import Evaluator
@@ -33,7 +34,6 @@ from mdialeval.registry import create
 from mdialeval.tables import read_parquet, write_parquet
 from mdialeval.tasks.sensibleness import Sensibleness
 from mdialeval.train.evaluators import train_evaluator
-from mdialeval.verbs.parse import parse_texts
 
 SEED = 13
 LIMITS = {"train": 1.6, "score": 1.4, "memory": 1.3}

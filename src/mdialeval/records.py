@@ -117,12 +117,14 @@ class QualityScore:
         id: of the translation.
         score: on the estimator's own scale; None where the translation could not be estimated.
         truncated: whether the estimator saw only a part of it.
+        reason: why there is no score; empty where there is one.
     """
 
     id: str
     language: str
     score: float | None
     truncated: bool
+    reason: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from mdialeval.errors import ConfigError, DataError
+from mdialeval.graphs.dummy import DummyParser
+from mdialeval.rank.graph import BackTranslationGraph
 from mdialeval.rank.lengths import pieces
-from mdialeval.rank.protocol import ESTIMATORS, QualityEstimator, create_estimator, truncated
-from mdialeval.records import Translation
+from mdialeval.rank.protocol import ESTIMATORS, QualityEstimator, create_estimator, gaps, truncated
+from mdialeval.records import Graph, Translation
 from mdialeval.registry import assets
 
 Row = Callable[..., Translation]
@@ -62,7 +65,9 @@ def test_contract(estimator: QualityEstimator, mixed: list[Translation]) -> None
     assert estimator.estimate([]) == []
     scores = estimator.estimate(mixed)
     assert len(scores) == len(mixed)
-    assert [math.isnan(score) for score in scores] == [not row.hypothesis for row in mixed]
+    wordless = ("😂😂", ",,,") if isinstance(estimator, BackTranslationGraph) else ()  # these have no graph
+    assert [math.isnan(score) for score in scores] == [not r.hypothesis or r.source in wordless for r in mixed]
+    assert [bool(gap) for gap in gaps(estimator, mixed, scores)] == [math.isnan(score) for score in scores]
     assert estimator.estimate(list(reversed(mixed))) == pytest.approx(list(reversed(scores)), abs=1e-5, nan_ok=True)
     assert [estimator.estimate([row])[0] for row in mixed] == pytest.approx(scores, abs=1e-5, nan_ok=True)
     assert len(truncated(estimator, mixed)) == len(mixed)
@@ -131,6 +136,66 @@ def test_back_translation_needs_one(row: Row) -> None:
     assert same == pytest.approx(100.0)
     assert other < 60
     assert math.isnan(none)
+
+
+@pytest.mark.parametrize("measure", ["usim", "smatch", "triples"])
+def test_graphs_of_back_translations_see_swapped_roles(row: Row, measure: str) -> None:
+    source = "The dog did not bite the man."
+    backs = ["The dog did not bite the man.", "The man did not bite the dog.", "The dog bit the man."]
+    estimator = create_estimator("graph_back", {"measure": measure})
+    same, swapped, affirmed = estimator.estimate([row(source, "x", back=back) for back in backs])
+    assert same == pytest.approx(1.0)
+    assert swapped < 1.0
+    assert affirmed < 1.0
+
+
+def test_graphs_that_are_missing_give_no_score_and_say_why(row: Row, caplog: pytest.LogCaptureFixture) -> None:
+    rows = [
+        row("The man sleeps.", "x", back="The man sleeps."),
+        row("The man sleeps.", "x"),
+        row("The man sleeps.", "", back="The man sleeps."),
+        row("!!!", "x", back="!!!"),
+        row("The man sleeps.", "x", back="他睡着了,因为他很累。"),
+        dataclasses.replace(row("Der Mann schläft.", "x", back="Der Mann schläft."), source_language="de"),
+    ]
+    estimator = create_estimator("graph_back")
+    scores = estimator.estimate(rows)
+    assert scores[0] == pytest.approx(1.0)
+    assert gaps(estimator, rows, scores) == [
+        "",
+        "no back-translation",
+        "no translation",
+        "graph of the source: empty",
+        "graph of the back-translation: failed",
+        "the source is not English",
+    ]
+    assert "no score for 5 of 6 rows" in caplog.text
+    estimator.estimate(rows[1:2])
+    assert "set translate.back: true" in caplog.text
+
+
+def test_each_text_is_parsed_once_and_remembered(row: Row, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[str] = []
+    parse = DummyParser.parse
+
+    def counted(self: DummyParser, texts: Sequence[str]) -> list[Graph]:
+        seen.extend(texts)
+        return parse(self, texts)
+
+    monkeypatch.setattr(DummyParser, "parse", counted)
+    options = {"parser": "dummy", "cache": str(tmp_path / "parse.sqlite")}
+    rows = [row("Good day sir", "x", code, back="Good day man") for code in ("de", "pt", "zh")]
+    scores = create_estimator("graph_back", options).estimate(rows)
+    assert sorted(seen) == ["Good day man", "Good day sir"]
+    assert create_estimator("graph_back", options).estimate(rows) == scores
+    assert len(seen) == 2
+
+
+def test_graph_back_refuses_unknown_measures_and_parsers() -> None:
+    with pytest.raises(ConfigError, match="did you mean 'smatch'"):
+        create_estimator("graph_back", {"measure": "smach"})
+    with pytest.raises(ConfigError, match="did you mean 'dependency'"):
+        create_estimator("graph_back", {"parser": "dependencie"})
 
 
 def test_pieces_lose_nothing() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol, cast, runtime_checkable
 
@@ -15,6 +16,7 @@ ESTIMATORS: Mapping[str, str] = {
     "comet": "mdialeval.rank.comet:Comet",
     "cosine": "mdialeval.rank.cosine:Cosine",
     "chrf_back": "mdialeval.rank.back:BackTranslationChrf",
+    "graph_back": "mdialeval.rank.graph:BackTranslationGraph",
     "given": "mdialeval.rank.given:Given",
     "dummy": "mdialeval.rank.dummy:Dummy",
 }
@@ -45,14 +47,23 @@ class MeasuresLength(Protocol):
         ...
 
 
+@runtime_checkable
+class ExplainsGaps(Protocol):
+    """An estimator that knows why it has no score for a pair."""
+
+    def gaps(self, pairs: Sequence[Translation]) -> list[str]:
+        """Why each pair has no score, the same few sentences for all rows of a kind; empty where it has one."""
+        ...
+
+
 def create_estimator(name: str, options: Mapping[str, Any] | None = None, **shared: Any) -> QualityEstimator:
     """An estimator from its name and options.
 
     Args:
         name: an entry of ``ESTIMATORS`` or ``their.module:Class``.
         options: the estimator's own options.
-        **shared: settings of the ``rank`` section (``on_long``, ``batch_size``, ``device``, ``offline``); an estimator
-            that has no such parameter does not get it, and its own options win.
+        **shared: settings of the ``rank`` section (``on_long``, ``batch_size``, ``device``) and of the run (``cache``,
+            the file of graph parses); an estimator that has no such parameter does not get it, and its own options win.
 
     Raises:
         ConfigError: unknown name or option.
@@ -68,3 +79,12 @@ def truncated(estimator: QualityEstimator, pairs: Sequence[Translation]) -> list
     if not isinstance(estimator, MeasuresLength):
         return [False] * len(pairs)
     return [length.truncated for length in estimator.lengths(pairs)]
+
+
+def gaps(estimator: QualityEstimator, pairs: Sequence[Translation], scores: Sequence[float]) -> list[str]:
+    """Why each pair has no score: empty where it has one, ``no estimate`` where the estimator does not say."""
+    unscored = [pair for pair, score in zip(pairs, scores, strict=True) if math.isnan(score)]
+    reasons = iter(
+        estimator.gaps(unscored) if isinstance(estimator, ExplainsGaps) and unscored else ["no estimate"] * len(pairs)
+    )
+    return [next(reasons) if math.isnan(score) else "" for score in scores]

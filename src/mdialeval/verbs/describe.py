@@ -11,13 +11,19 @@ from mdialeval.rank.evaluate import QeEvaluation
 from mdialeval.store import Stage
 from mdialeval.verbs.faithfulness import summary
 
+COUNTS = ("statuses", "fallbacks", "unscored")
+"""Counts by name in the summaries of stages, shown on a line of their own."""
+
 
 def describe_stages(stages: Sequence[Stage], report: Path | None = None) -> list[str]:
     """What each stage counted, where it lies, and the report."""
     lines = []
     for stage in stages:
         plain = [f"{k} {v:,}" if isinstance(v, int) else f"{k} {v}" for k, v in stage.summary().items() if _is_short(v)]
-        lines += [f"{stage.verb}: {', '.join(plain)}", f"  {stage.folder}"]
+        counted = [(name, counts) for name in COUNTS if (counts := stage.summary().get(name))]
+        lines.append(f"{stage.verb}: {', '.join(plain)}")
+        lines += [f"  {name}: " + ", ".join(f"{n:,} {what}" for what, n in row.items()) for name, row in counted]
+        lines.append(f"  {stage.folder}")
     return lines + ([f"report: {report}"] if report else [])
 
 

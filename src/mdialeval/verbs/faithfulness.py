@@ -9,13 +9,13 @@ from typing import Any
 
 from mdialeval.errors import ConfigError, DataError, nearest
 from mdialeval.graphs.faithfulness import MEASURES, Faithfulness, Measure, compare
+from mdialeval.graphs.parsing import parse_texts
 from mdialeval.graphs.penman_codec import read_penman
 from mdialeval.graphs.protocol import PARSERS
 from mdialeval.graphs.ucca_codec import Passage, read_ucca
 from mdialeval.readers.opening import csv_rows, json_rows, tsv_rows
 from mdialeval.records import Graph
 from mdialeval.registry import create
-from mdialeval.verbs.parse import parse_texts
 
 ROWS = {".jsonl": json_rows, ".csv": csv_rows, ".tsv": tsv_rows}
 

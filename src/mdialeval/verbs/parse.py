@@ -14,6 +14,7 @@ from mdialeval.cache import Cache
 from mdialeval.config.parse import ParseConfig
 from mdialeval.config.run import RunConfig
 from mdialeval.errors import DataError
+from mdialeval.graphs.parsing import parse_texts
 from mdialeval.graphs.protocol import PARSERS, GraphParser
 from mdialeval.pipeline import Progress, Shard, complete, run_shards
 from mdialeval.records import Dialogue, Example, Graph, turn_id, turns_of
@@ -67,34 +68,6 @@ def parse_more(config: RunConfig, run: Run, texts: Sequence[str]) -> list[Graph]
     parser = _parser(_key(config.parse))
     with Cache(run.folder.parent / CACHE, parser.identity) as cache:
         return parse_texts(parser, texts, cache, config.parse.batch_size)
-
-
-def parse_texts(
-    parser: GraphParser, texts: Sequence[str], cache: Cache | None = None, batch_size: int = 64
-) -> list[Graph]:
-    """Graphs of texts in order: distinct texts once, from the cache where it has them; failures are never cached."""
-    distinct = list(dict.fromkeys(texts))
-    known = cache.get(distinct) if cache else [None] * len(distinct)
-    found = {text: _decode(value) for text, value in zip(distinct, known, strict=True) if value is not None}
-    missing = [text for text in distinct if text not in found]
-    for start in range(0, len(missing), batch_size):
-        batch = missing[start : start + batch_size]
-        fresh = dict(zip(batch, parser.parse(batch), strict=True))
-        found.update(fresh)
-        if cache:
-            cache.put([(text, _encode(g)) for text, g in fresh.items() if g.status != "failed"])
-    return [found[text] for text in texts]
-
-
-def _encode(graph: Graph) -> str:
-    values = [graph.top, graph.concepts, graph.edges, graph.constants, graph.status, graph.detail]
-    return json.dumps(values, ensure_ascii=False)
-
-
-def _decode(value: str) -> Graph:
-    top, concepts, edges, constants, status, detail = json.loads(value)
-    triples = tuple((source, role, target) for source, role, target in edges)
-    return Graph("", top, tuple(concepts), triples, tuple(constants), status, detail)
 
 
 def _key(section: ParseConfig) -> str:
