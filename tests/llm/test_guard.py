@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mdialeval.errors import ConfigError, DataError
 from mdialeval.llm.blocks import Hints, fill, material, shown_turns
-from mdialeval.llm.criteria import PROMPTS, criteria, prompt_text
+from mdialeval.llm.criteria import prompt_text
 from mdialeval.records import Example, Turn
 
 HOSTILE = [
@@ -83,62 +81,6 @@ def test_any_text_stays_in_its_block(text: str) -> None:
 def test_honest_text_is_left_alone() -> None:
     for text in ("I <3 you!", "2 < 3 and 5 > 4", "Is it [maybe] true?", "😂👩‍👩‍👧", "¿Qué?", "今天不行", "مرحبا"):
         assert material(text) == text
-
-
-@pytest.mark.parametrize("criterion", criteria())
-@pytest.mark.parametrize("language", ["en", "pt", "de", "fr", "es", "zh", "ja"])
-def test_every_criterion_has_a_prompt_in_every_language(criterion: str, language: str) -> None:
-    text, english = prompt_text(criterion, language), prompt_text(criterion, "en")
-    if criterion in ("understandability", "sensibleness"):
-        assert text.language == language, "the project's own dimensions are asked in the dialogue's language"
-    else:
-        assert text.language in (language, "en")
-    assert (text.criterion.level, text.criterion.context) == (english.criterion.level, english.criterion.context)
-    frame = text.frame
-    assert "$low" in frame.answer and "$high" in frame.answer and "$probability" in frame.evaluator
-    example = Example("e", language, (Turn("Hi"), Turn("Hello")), Turn("How are you?"))
-    prompt = fill(text, example, (1, 5), hints=Hints(0.87, "(a / amr)"))
-    assert "$" not in prompt.system + prompt.user and "0.87" in prompt.user and "(a / amr)" in prompt.user
-    assert ("<context>" in prompt.user) == (text.criterion.level == "turn" and text.criterion.context)
-
-
-def test_the_asked_for_criteria_are_there() -> None:
-    turn = "understandability sensibleness naturalness coherence engagingness groundedness appropriateness relevance"
-    turn += " content_richness grammatical_correctness"
-    dialogue = "overall dialogue_coherence likeability informativeness"
-    assert criteria() == sorted([*turn.split(), *dialogue.split()])
-    assert [prompt_text(c, "en").criterion.level for c in dialogue.split()] == ["dialogue"] * 4
-
-
-def test_fallbacks_regions_and_versions() -> None:
-    assert prompt_text("sensibleness", "pt-PT").language == "pt"
-    assert prompt_text("sensibleness", "ko").language == "en"
-    versions = {prompt_text("sensibleness", path.name).version for path in PROMPTS.iterdir()}
-    assert len(versions) == 7
-
-
-def test_own_prompts_come_first_and_their_faults_are_named(tmp_path: Path) -> None:
-    folder = tmp_path / "mine"
-    (folder / "en").mkdir(parents=True)
-    own = folder / "en" / "humour.toml"
-    own.write_text('level = "turn"\ncontext = true\nquestion = "Funny?"\nlow = "no"\nhigh = "yes"\n', encoding="utf-8")
-    assert prompt_text("humour", "de", folder).criterion.question == "Funny?"
-    assert "humour" in criteria(folder) and "humour" not in criteria()
-    with pytest.raises(ConfigError, match="did you mean 'humour'"):
-        prompt_text("humor", "en", folder)
-    for broken, message in (
-        ("question = 1", "level"),
-        ('level = "x"', "context"),
-        ("low = ", "TOML"),
-        ("lo = 'x'", "did you mean"),
-    ):
-        other = tmp_path / f"broken-{len(broken)}-{message}"
-        (other / "en").mkdir(parents=True)
-        (other / "en" / "humour.toml").write_text(broken, encoding="utf-8")
-        with pytest.raises(DataError, match=message):
-            prompt_text("humour", "en", other)
-    with pytest.raises(ConfigError, match="no folder"):
-        prompt_text("humour", "en", tmp_path / "absent")
 
 
 def test_the_oldest_turns_are_left_out_never_the_response() -> None:

@@ -76,7 +76,8 @@ def test_predictions_by_example_and_criterion_with_everything_a_reader_needs(tmp
     judge = LlmScorer(
         "dummy", ["sensibleness", "relevance"], cache=tmp_path / "c", prices={"prompt": 1, "completion": 2}
     )
-    rows = [*examples(2), Example("d", "de", (Turn("Hallo."),), Turn("Guten Tag."))]
+    rows = [*examples(1), Example("d", "de", (Turn("Hallo."),), Turn("Guten Tag."))]
+    rows.append(Example("k", "ko", (Turn("안녕하세요."),), Turn("반갑습니다.")))
     found = judge.score(rows)
     assert [(p.example_id, p.dimension) for p in found] == [(e.id, c) for e in rows for c in judge.dimensions]
     assert all(p.status == "ok" and p.score is not None and 1 <= p.score <= 5 for p in found)
@@ -87,9 +88,7 @@ def test_predictions_by_example_and_criterion_with_everything_a_reader_needs(tmp
             rows
         )
     )
-    assert [found[4].detail["prompt_language"], found[5].detail["prompt_language"]] == ["de", "en"], (
-        "fallback is recorded"
-    )
+    assert [p.detail["prompt_language"] for p in found] == ["en", "en", "de", "de", "en", "en"], "fallback is recorded"
     assert {"score_mode", "prompt", "n_turns_dropped", "prompt_tokens", "money", "reply"} <= set(found[0].detail)
     for part in ("mode:number", "prompts:", "backend:dummy", "scale:1-5"):
         assert part in judge.signature
