@@ -181,20 +181,102 @@ def test_summary_counts_dropped_turns(tiny_encoder: Path, tmp_path: Path) -> Non
     assert f"{summary.n_turns_dropped} context turns dropped" in card
 
 
-def test_out_of_memory_halves_the_batch_and_gives_the_same_step(
-    tiny_encoder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    recipe = config(tiny_encoder, batch_size=16, pack=2, dropout=0.0, epochs=1, checks=1)
-    train_evaluator(some_pairs(), "d", recipe, tmp_path / "roomy", seed=1)
-    honest = EvaluatorNetwork.forward
+def tight_memory(
+    monkeypatch: pytest.MonkeyPatch, rows: int, error: BaseException, training: bool | None = None
+) -> list[int]:
+    """A network that runs out of memory above some rows; the sizes that were asked for."""
+    honest, asked = EvaluatorNetwork.forward, []
 
     def small(self: EvaluatorNetwork, inputs: Batch, *rest: Any) -> torch.Tensor:
-        if self.training and len(inputs.rows) > 8:
-            raise MemoryError
+        n = len(inputs) if isinstance(inputs, torch.Tensor) else len(inputs.rows)
+        asked.append(n)
+        if n > rows and (training is None or training == self.training):
+            raise error
         return honest(self, inputs, *rest)
 
     monkeypatch.setattr(EvaluatorNetwork, "forward", small)
+    return asked
+
+
+OUT_OF_MEMORY = [
+    MemoryError(),
+    torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 20.00 MiB"),
+    RuntimeError(
+        "[enforce fail at alloc_cpu.cpp] DefaultCPUAllocator: can't allocate memory: you tried to allocate 9 GB"
+    ),
+]
+
+
+@pytest.mark.parametrize("error", OUT_OF_MEMORY, ids=["python", "cuda", "cpu"])
+@pytest.mark.parametrize(
+    ("changes", "rows"), [({}, 8), ({"pack": 8}, 1), ({"trainable_layers": 0}, 3), ({"ranking": 1.0}, 2)]
+)
+def test_out_of_memory_halves_the_batch_and_gives_the_same_step(
+    tiny_encoder: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    error: BaseException,
+    changes: dict[str, Any],
+    rows: int,
+) -> None:
+    recipe = config(
+        tiny_encoder,
+        **{"batch_size": 16, "pack": 2, "dropout": 0.0, "epochs": 1, "checks": 1, "balance": True, **changes},
+    )
+    if changes.get("ranking"):
+        recipe = recipe.model_copy(update={"batch_size": 2})  # the ranking loss is a mean over what is in a batch
+    train_evaluator(some_pairs(), "d", recipe, tmp_path / "roomy", seed=1)
+    tight_memory(monkeypatch, rows, error, training=True)
     train_evaluator(some_pairs(), "d", recipe, tmp_path / "tight", seed=1)
-    assert sum("out of memory" in record.message for record in caplog.records) == 1
+    if not changes.get("ranking"):
+        assert sum("out of memory" in record.message for record in caplog.records) == 1
     first, second = weights(tmp_path / "roomy"), weights(tmp_path / "tight")
     assert all(torch.allclose(first[k], second[k], atol=1e-5) for k in first)
+
+
+def test_checks_on_dev_pairs_fit_into_memory_too(
+    tiny_encoder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    recipe = config(tiny_encoder, dropout=0.0, epochs=1)
+    roomy = train_evaluator(some_pairs(), "d", recipe, tmp_path / "roomy", seed=1)
+    asked = tight_memory(monkeypatch, 2, OUT_OF_MEMORY[1], training=False)
+    tight = train_evaluator(some_pairs(), "d", recipe, tmp_path / "tight", seed=1)
+    assert tight.dev["loss"] == pytest.approx(roomy.dev["loss"], abs=1e-6)
+    assert max(asked) > 2
+    assert sum("out of memory" in record.message for record in caplog.records) == 1
+
+
+def test_a_single_pair_that_does_not_fit_is_an_error_with_the_way_out(
+    tiny_encoder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tight_memory(monkeypatch, 0, OUT_OF_MEMORY[1], training=True)
+    with pytest.raises(BackendError, match=r"out of memory with a single pair at step 1.*gradient_checkpointing"):
+        train_evaluator(some_pairs(), "d", config(tiny_encoder), tmp_path / "e", seed=1)
+
+
+def test_another_runtime_error_passes_through(
+    tiny_encoder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tight_memory(monkeypatch, 0, RuntimeError("mat1 and mat2 shapes cannot be multiplied"))
+    with pytest.raises(RuntimeError, match="shapes cannot be multiplied"):
+        train_evaluator(some_pairs(), "d", config(tiny_encoder), tmp_path / "e", seed=1)
+
+
+def test_scoring_out_of_memory_halves_its_batch(
+    tiny_encoder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    train_evaluator(some_pairs(), "d", config(tiny_encoder, epochs=0.2, checks=1), tmp_path / "e", seed=1)
+    evaluator = Evaluator.from_pretrained(tmp_path / "e", precision="fp32")
+    items = [Example(p.id, "en", p.context, p.response) for p in some_pairs()]
+    roomy = [p.score for p in evaluator.predict(items)]
+    asked = tight_memory(monkeypatch, 5, OUT_OF_MEMORY[1])
+    tight = [p.score for p in evaluator.predict(items)]
+    assert tight == pytest.approx(roomy, abs=1e-6)
+    asked.clear()
+    evaluator.predict(items)
+    assert max(asked) <= 5, "what does not fit is not tried again"
+    assert sum("out of memory" in record.message for record in caplog.records) == 1
+    tight_memory(monkeypatch, 0, OUT_OF_MEMORY[1])
+    with pytest.raises(BackendError, match="single row"):
+        evaluator.predict(items)

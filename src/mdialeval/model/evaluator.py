@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import functools
-import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
 
@@ -14,16 +14,20 @@ from mdialeval.devices import choose_device
 from mdialeval.errors import BackendError
 from mdialeval.graphs.turns import graphs_of
 from mdialeval.languages import canonical
+from mdialeval.model.adapters import speak
 from mdialeval.model.batches import batches_by_length, bundles, collate
 from mdialeval.model.graph_input import GraphRow, collate_graphs, encode_graphs
-from mdialeval.model.markup import Row, encode_pairs
+from mdialeval.model.markup import Row
+from mdialeval.model.memory import Bundles, Fitting
 from mdialeval.model.network import EvaluatorNetwork
 from mdialeval.model.precision import Precision, choose_dtype
+from mdialeval.model.predictions import predict
 from mdialeval.model.saved import Settings, load_folder
-from mdialeval.records import Example, Graph, Prediction, PredictionStatus, Scalar, Turn
+from mdialeval.records import Example, Graph, Prediction, Turn
 from mdialeval.signature import fingerprint, signature_line, versions
 
 PACK = 12  # responses a sequence: attention grows with the square of the length, the rest of the work does not
+_UNCHANGED = ("encoder.base.emb", "encoder.base.prompt_tuning")
 
 
 class Evaluator:
@@ -51,6 +55,7 @@ class Evaluator:
         self.dtype = choose_dtype(precision, self.device, network.encoder.base.config.model_type)
         self.network = network.to(self.device).eval()
         self.tokenizer, self.settings, self.batch_size = tokenizer, settings, batch_size
+        self._fitting = Fitting(f"evaluator {settings.dimension}")
 
     @classmethod
     def from_pretrained(
@@ -72,8 +77,9 @@ class Evaluator:
     @functools.cached_property
     def signature(self) -> str:
         """How its numbers are made, in one line; ``weights`` hashes what training made."""
-        sums = {k: _digest(v) for k, v in self.network.state_dict().items() if not k.startswith("encoder.base.emb")}
-        markup, branch = self.settings.markup, self.settings.architecture.graph
+        sums = {k: _digest(v) for k, v in self.network.state_dict().items() if not k.startswith(_UNCHANGED)}
+        markup, architecture = self.settings.markup, self.settings.architecture
+        branch, tuning = architecture.graph, architecture.tuning
         return signature_line(
             {
                 "scorer": "evaluator",
@@ -81,9 +87,10 @@ class Evaluator:
                 "encoder": f"{Path(self.settings.encoder).name}@{self.settings.encoder_hash}",
                 "weights": fingerprint(sums),
                 "dtype": str(self.dtype).removeprefix("torch."),
+                **({"tuning": tuning.label} if tuning else {}),
                 **({"graph": f"{branch.join}-{'only' if branch.only else branch.fusion}"} if branch else {}),
                 "max_tokens": markup.max_tokens,
-                "markup": fingerprint([markup.max_turns, markup.speakers, self.settings.architecture.attention], 6),
+                "markup": fingerprint([markup.max_turns, markup.speakers, architecture.attention], 6),
                 **versions("torch", "transformers"),
             }
         )
@@ -107,7 +114,8 @@ class Evaluator:
         """Predictions in the order of the examples; each distinct input is scored once.
 
         Args:
-            examples: what to score.
+            examples: what to score.  With language adapters each is read through that of its language, and its
+                ``detail`` names it: the one of the training language where there is none of its own.
             scorer: the predictions' scorer.
             graphs: turn id -> its semantic graph, for an evaluator with a graph branch; an example without any is
                 scored as one without a graph, and its ``detail`` says how many of its turns had one.
@@ -115,29 +123,27 @@ class Evaluator:
         Raises:
             BackendError: a score is not a finite number; the message names the example.
         """
-        usable = [i for i, e in enumerate(examples) if _status(e) == "ok"]
-        coded = encode_pairs(self.tokenizer, [examples[i] for i in usable], self.settings.markup)
-        rows = dict(zip(usable, coded, strict=True))
-        drawn = self._graph_rows([examples[i] for i in usable], graphs)
-        graph_rows = dict(zip(usable, drawn, strict=True)) if drawn else dict.fromkeys(usable)
-        places = {i: (row.context, row.response, graph_rows[i]) for i, row in rows.items()}
-        distinct = list(dict.fromkeys(places.values()))
-        texts = [Row(context, response, 0, 0, False) for context, response, _ in distinct]
-        values = dict(zip(distinct, self.score_rows(texts, [g for *_, g in distinct if g] or None), strict=True))
-        predictions = []
+        tuning = self.settings.architecture.tuning
+        if tuning is None or not tuning.languages:
+            return self._predict(examples, scorer, graphs)
+        places: dict[str, list[int]] = {}
         for i, example in enumerate(examples):
-            row = rows.get(i)
-            if row is None:
-                head = (example.id, example.language, scorer, self.dimension)
-                predictions.append(Prediction(*head, None, _status(example)))
-                continue
-            value = values[places[i]]
-            if not math.isfinite(value):
-                raise BackendError(
-                    f"evaluator {self.dimension}", f"the score of example {example.id!r} is {value}", hint="use fp32"
-                )
-            predictions.append(self._prediction(example, row, graph_rows[i], value, scorer))
-        return predictions
+            places.setdefault(tuning.adapter_for(example.language), []).append(i)
+        found: dict[int, Prediction] = {}
+        for code, indices in places.items():
+            speak(self.network.encoder.base, tuning, code)
+            for i, row in zip(indices, self._predict([examples[i] for i in indices], scorer, graphs), strict=True):
+                found[i] = replace(row, detail={**row.detail, "language_adapter": code})
+        return [found[i] for i in range(len(examples))]
+
+    def _predict(
+        self, examples: Sequence[Example], scorer: str, graphs: Mapping[str, Graph] | None
+    ) -> list[Prediction]:
+        """``predict`` with the network as it is now."""
+        return predict(
+            *(examples, scorer, self.settings, self.tokenizer, self.score_rows),
+            draw_graphs=lambda some: self._graph_rows(some, graphs),
+        )
 
     def _graph_rows(self, examples: Sequence[Example], graphs: Mapping[str, Graph] | None) -> list[GraphRow] | None:
         """The graphs of examples; None where no graph branch looks at them."""
@@ -146,16 +152,9 @@ class Evaluator:
             return None
         return encode_graphs(self.tokenizer, [graphs_of(example, graphs or {}) for example in examples], branch.join)
 
-    def _prediction(self, example: Example, row: Row, graph: GraphRow | None, value: float, scorer: str) -> Prediction:
-        detail: dict[str, Scalar] = {"n_tokens": row.n_tokens, "n_turns_dropped": row.n_turns_dropped}
-        if graph is not None:
-            detail |= {"n_graphs": graph.n_graphs, "n_turns": graph.n_turns, "graph_cut": graph.cut}
-        status: PredictionStatus = "truncated" if row.truncated else "ok"
-        return Prediction(example.id, example.language, scorer, self.dimension, value, status, detail)
-
     @torch.inference_mode()
     def score_rows(self, rows: Sequence[Row], graphs: Sequence[GraphRow] | None = None) -> list[float]:
-        """Scores of encoded pairs, same order.
+        """Scores of encoded pairs, same order; a batch that does not fit into memory is cut.
 
         Args:
             rows: the texts.
@@ -166,7 +165,8 @@ class Evaluator:
         pack = 1 if architecture.attention == "joint" else PACK
         groups = bundles(rows, range(len(rows)), pack)
         half = self.dtype != torch.float32
-        for part in batches_by_length(rows, groups, self.batch_size):
+
+        def score_part(part: Bundles) -> None:
             batch = collate(
                 rows, part, self.tokenizer.cls_token_id, self.tokenizer.pad_token_id, architecture.attention
             ).to(self.device)
@@ -177,13 +177,9 @@ class Evaluator:
             with torch.autocast(self.device.type, self.dtype, enabled=half):
                 outputs = self.network(batch, drawn)
             scores[batch.rows.cpu()] = self.network.to_scores(outputs.float()).double().cpu()
+
+        self._fitting.each(batches_by_length(rows, groups, self.batch_size), score_part)
         return scores.tolist()  # type: ignore[no-any-return]
-
-
-def _status(example: Example) -> PredictionStatus:
-    if example.response is None:
-        return "unsupported"
-    return "ok" if example.response.text.strip() else "empty"
 
 
 def _digest(tensor: torch.Tensor) -> str:

@@ -1,6 +1,7 @@
 """What is done with encoded pairs: forward passes, features of a frozen encoder, evaluation, one update.
 
-A batch that does not fit into memory is halved, and again, until it does; gradients add up to the same step.
+A batch that does not fit into memory is halved, and again, until it does; gradients add up to the same step (dropout
+aside, whose masks are drawn a part at a time).
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from mdialeval.model.batches import Batch, batches_by_length, bundles, collate
 from mdialeval.model.fusion import contrastive_loss
 from mdialeval.model.graph_input import GraphBatch, GraphRow, collate_graphs
 from mdialeval.model.markup import Row
+from mdialeval.model.memory import Bundles, Fitting, out_of_memory, release
 from mdialeval.model.network import EvaluatorNetwork
 from mdialeval.tasks.draws import draw
 from mdialeval.train.dev import DevFigures, dev_figures
@@ -90,6 +92,7 @@ class Passes:
         self.config, self.seed, self.frozen = config, seed, frozen
         self.pack = 1 if network.architecture.attention == "joint" else config.pack
         self.parts = 1  # into how many a batch is cut to fit into memory
+        self._fitting = Fitting("training")  # the same for passes without gradients
 
     def prepare(self, train: Data, dev: Data) -> None:
         """Encode everything once where the encoder is frozen, and set the head's mean and spread."""
@@ -106,15 +109,17 @@ class Passes:
         groups = bundles(data.rows, range(len(data.rows)), self.pack)
         found: list[tuple[int, float, float]] = []
         self.network.eval()
-        with torch.inference_mode():
-            for part in batches_by_length(data.rows, groups, 2 * config.batch_size)[rank::world]:
-                inputs, rows = self._inputs(data, part)
-                with self.accelerator.autocast():
-                    outputs = self.network(inputs, self._graphs(data, rows))
-                outputs = outputs.float()
-                losses = self.network.losses(outputs, data.labels[rows].to(outputs.device))
-                scores = self.network.to_scores(outputs)
-                found += zip(rows.tolist(), scores.double().tolist(), losses.double().tolist(), strict=True)
+
+        def predict(part: Bundles) -> None:
+            inputs, rows = self._inputs(data, part)
+            with torch.inference_mode(), self.accelerator.autocast():
+                outputs = self.network(inputs, self._graphs(data, rows))
+            outputs = outputs.float()
+            losses = self.network.losses(outputs, data.labels[rows].to(outputs.device))
+            scores = self.network.to_scores(outputs)
+            found.extend(zip(rows.tolist(), scores.double().tolist(), losses.double().tolist(), strict=True))
+
+        self._fitting.each(batches_by_length(data.rows, groups, 2 * config.batch_size)[rank::world], predict)
         if world > 1:
             found = gather_object(found)
         for row, score, loss in found:
@@ -127,23 +132,34 @@ class Passes:
         """One update from some batches of bundles; the mean loss of their pairs on this process.
 
         Raises:
-            BackendError: a loss is not finite; the message names the step and the pairs.
+            BackendError: a loss is not finite (the message names the step and the pairs), or memory ran out with the
+                smallest batches, or on one of several processes, whose batches must stay alike.
         """
         while True:
             try:
                 loss = self._gradients(model, data, batches, step)
                 break
-            except (torch.cuda.OutOfMemoryError, MemoryError):
-                longest = max(len(batch) for batch in batches)
-                if self.accelerator.num_processes > 1 or self.parts >= longest:
+            except (RuntimeError, MemoryError) as error:
+                if not out_of_memory(error):
                     raise
-                optimizer.zero_grad()
-                self.parts *= 2
-                log.warning("out of memory at step %d: batches are now cut into %d parts", step + 1, self.parts)
+                if self.accelerator.num_processes > 1 or self.parts >= max(map(self._most_parts, batches)):
+                    raise _does_not_fit(step, self.accelerator.num_processes) from error
+            optimizer.zero_grad()
+            release()
+            if self.parts == 1:
+                log.warning(
+                    "out of memory at step %d: smaller batches from here on, adding up to the same step", step + 1
+                )
+            self.parts *= 2
+            log.info("batches are cut into %d parts", self.parts)
         self.accelerator.clip_grad_norm_([p for g in optimizer.param_groups for p in g["params"]], self.config.clip)
         optimizer.step()
         optimizer.zero_grad()
         return loss
+
+    def _most_parts(self, batch: Bundles) -> int:
+        """Into how many parts a batch can be cut; the ranking loss compares the rows of a bundle, which stays whole."""
+        return len(batch) if self.config.ranking else sum(map(len, batch))
 
     def _gradients(self, model: Any, data: Data, batches: list[list[list[int]]], step: int) -> float:
         """Add up the gradients of a step."""
@@ -153,7 +169,7 @@ class Passes:
         if self.frozen:
             self.network.encoder.base.eval()
         weight = sum(float(data.weights[i]) for batch in batches for group in batch for i in group)
-        pieces = [piece for batch in batches for piece in _cut(batch, self.parts)]
+        pieces = [piece for batch in batches for piece in _cut(batch, self.parts, inside=not self.config.ranking)]
         shown = 0.0
         for k, piece in enumerate(pieces):
             mine = piece[rank::world]
@@ -211,15 +227,19 @@ class Passes:
         """The frozen encoder's features of all rows, (N, parts, L, W)."""
         self.network.eval()
         groups = bundles(rows, range(len(rows)), self.pack)
-        pooled: Tensor | None = None
-        for part in batches_by_length(rows, groups, 2 * self.config.batch_size):
+        pooled = torch.empty(0)
+
+        def pool(part: Bundles) -> None:
+            nonlocal pooled
             batch = self._collate(rows, part)
             with self.accelerator.autocast():
                 values = self.network.encoder.pooled(batch.to(self.accelerator.device)).float().cpu()
-            if pooled is None:
+            if not len(pooled):
                 pooled = torch.empty(len(rows), *values.shape[1:])
             pooled[batch.rows] = values
-        return torch.empty(0) if pooled is None else pooled
+
+        self._fitting.each(batches_by_length(rows, groups, 2 * self.config.batch_size), pool)
+        return pooled
 
     @torch.no_grad()
     def _fit_head(self, data: Data) -> None:
@@ -240,11 +260,27 @@ def ranking_loss(outputs: Tensor, labels: Tensor, sequence: Tensor) -> Tensor:
     return torch.nn.functional.softplus(-margins[ordered]).sum() / ordered.sum().clamp(min=1)
 
 
-def _cut(batch: list[list[int]], parts: int) -> Iterator[list[list[int]]]:
-    """A batch in at most ``parts`` parts, none empty."""
+def _cut(batch: Bundles, parts: int, inside: bool) -> Iterator[Bundles]:
+    """A batch in about ``parts`` parts, none empty; ``inside`` cuts bundles too.
+
+    >>> list(_cut([[0, 1], [2, 3], [4]], 2, inside=False)), list(_cut([[0, 1, 2]], 2, inside=True))
+    ([[[0, 1], [2, 3]], [[4]]], [[[0, 1]], [[2]]])
+    """
+    if inside and parts > len(batch):
+        most = math.ceil(sum(map(len, batch)) / parts)
+        batch = [bundle[start : start + most] for bundle in batch for start in range(0, len(bundle), most)]
     size = math.ceil(len(batch) / parts)
     for start in range(0, len(batch), size):
         yield batch[start : start + size]
+
+
+def _does_not_fit(step: int, processes: int) -> BackendError:
+    where = f"on one of {processes} processes" if processes > 1 else "with a single pair"
+    return BackendError(
+        "training",
+        f"out of memory {where} at step {step + 1}",
+        hint="use gradient_checkpointing: true, a smaller batch_size with a larger accumulate, or a smaller max_tokens",
+    )
 
 
 def not_finite(problem: str) -> BackendError:
