@@ -47,6 +47,46 @@ class GraphConfig(Section):
         return self
 
 
+class LanguageModelConfig(Section):
+    """How the language adapters of ``madx`` are learned: masked language modelling on plain text of a language."""
+
+    texts: list[Source] = Field(
+        default_factory=list, description="texts beside the run's English corpus and its translations, in any language"
+    )
+    reduction: float = Field(2.0, ge=1, description="width of the encoder divided by that of a language adapter")
+    steps: int = Field(400, ge=1)
+    batch_size: int = Field(32, ge=1, description="texts a step")
+    max_tokens: int = Field(64, ge=8, description="longer texts are cut")
+    max_texts: int = Field(20_000, ge=20, description="at most this many distinct texts a language")
+    mask: float = Field(0.15, gt=0, lt=1, description="share of the tokens to predict")
+    learning_rate: float = Field(5e-4, gt=0)
+
+    @classmethod
+    def speed(cls) -> frozenset[str]:
+        """Nothing: every setting is part of what is learned."""
+        return frozenset()
+
+
+class TuningConfig(Section):
+    """Which weights of the encoder learn: its own, or small ones put into it."""
+
+    kind: Literal["full", "lora", "adapter", "madx"] = Field(
+        "full",
+        description="full = the encoder's own; lora = low-rank updates (peft); adapter = a bottleneck a layer; madx = "
+        "the same on English, on top of language adapters that are swapped when scoring",
+    )
+    rank: int = Field(8, ge=1, description="of LoRA")
+    alpha: float = Field(16.0, gt=0, description="LoRA's update is scaled by alpha / rank")
+    dropout: float = Field(0.0, ge=0, lt=1, description="before LoRA's update")
+    targets: list[str] = Field(
+        default_factory=list,
+        description="linear layers that LoRA changes, such as [query, value], or [all-linear]; empty = as peft",
+    )
+    reduction: float = Field(16.0, ge=1, description="width of the encoder divided by that of the task adapter")
+    learning_rate: float = Field(5e-4, gt=0, description="in place of train.learning_rate where kind is not full")
+    language_model: LanguageModelConfig = Field(default_factory=LanguageModelConfig, description="of madx")
+
+
 class TrainConfig(Section):
     """The evaluators, their encoder and the training loop."""
 
@@ -88,6 +128,7 @@ class TrainConfig(Section):
     max_turns: int | None = Field(None, ge=0, description="at most this many context turns, the newest")
     speakers: Literal["none", "letters"] = "none"
 
+    tuning: TuningConfig = Field(default_factory=TuningConfig, description="which weights of the encoder learn")
     graph: GraphConfig = Field(default_factory=GraphConfig, description="the branch over semantic graphs")
 
     loss: Literal["bce", "mse"] = Field("bce", description="bce = classification, mse = regression")
@@ -106,6 +147,19 @@ class TrainConfig(Section):
     clip: float = Field(1.0, gt=0, description="limit of the gradient's norm")
     precision: Literal["auto", "fp32", "bf16", "fp16"] = "auto"
     device: str = "auto"
+
+    @model_validator(mode="after")
+    def _tuned(self) -> Self:
+        if self.tuning.kind == "full":
+            return self
+        kind = f"tuning.kind: {self.tuning.kind}"
+        if self.trainable_layers == 0:
+            raise ValueError(f"trainable_layers: 0 freezes the encoder, and {kind} tunes it: leave one of them out")
+        if self.train_embeddings:
+            raise ValueError(f"train_embeddings needs tuning.kind: full; {kind} leaves the encoder's weights alone")
+        if self.graph.only:
+            raise ValueError(f"graph.only reads no text, and {kind} tunes the text encoder: leave one of them out")
+        return self
 
     @classmethod
     def speed(cls) -> frozenset[str]:

@@ -16,6 +16,7 @@ from mdialeval.graphs.turns import graphs_of
 from mdialeval.languages import canonical
 from mdialeval.model.adapters import speak
 from mdialeval.model.batches import batches_by_length, bundles, collate
+from mdialeval.model.features import FrozenFeatures
 from mdialeval.model.graph_input import GraphRow, collate_graphs, encode_graphs
 from mdialeval.model.markup import Row
 from mdialeval.model.memory import Bundles, Fitting
@@ -56,6 +57,7 @@ class Evaluator:
         self.network = network.to(self.device).eval()
         self.tokenizer, self.settings, self.batch_size = tokenizer, settings, batch_size
         self._fitting = Fitting(f"evaluator {settings.dimension}")
+        self.features: FrozenFeatures | None = None  # set where many evaluators share a frozen encoder
 
     @classmethod
     def from_pretrained(
@@ -165,6 +167,9 @@ class Evaluator:
         pack = 1 if architecture.attention == "joint" else PACK
         groups = bundles(rows, range(len(rows)), pack)
         half = self.dtype != torch.float32
+        known: torch.Tensor | None = None
+        if self.features is not None and self.network.reads_text:
+            known = self.features.of(self.network, self.tokenizer, rows, self.settings.encoder_hash)
 
         def score_part(part: Bundles) -> None:
             batch = collate(
@@ -175,7 +180,8 @@ class Evaluator:
                 drawn = collate_graphs([graphs[i] for i in batch.rows.tolist()], self.tokenizer.pad_token_id)
                 drawn = drawn.to(self.device)
             with torch.autocast(self.device.type, self.dtype, enabled=half):
-                outputs = self.network(batch, drawn)
+                inputs = batch if known is None else known[batch.rows.cpu()].to(self.device)
+                outputs = self.network(inputs, drawn)
             scores[batch.rows.cpu()] = self.network.to_scores(outputs.float()).double().cpu()
 
         self._fitting.each(batches_by_length(rows, groups, self.batch_size), score_part)

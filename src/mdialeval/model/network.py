@@ -11,6 +11,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor, nn
 
+from mdialeval.model.adapters import Tuning, equip
 from mdialeval.model.batches import Attention, Batch
 from mdialeval.model.encoder import Layers, Pooling, TextEncoder
 from mdialeval.model.fusion import Fusion, FusionKind, GateKind
@@ -50,6 +51,7 @@ class Architecture:
     Attributes:
         loss: ``bce`` = classification (score = sigmoid, in [0, 1]), ``mse`` = regression (score unbounded).
         graph: the graph branch, or None.
+        tuning: what is inserted into the base encoder to learn in its place, or None.
     """
 
     attention: Attention = "shared"
@@ -59,6 +61,7 @@ class Architecture:
     dropout: float = 0.1
     loss: Loss = "bce"
     graph: GraphBranch | None = None
+    tuning: Tuning | None = None
 
 
 class EvaluatorNetwork(nn.Module):
@@ -73,6 +76,8 @@ class EvaluatorNetwork(nn.Module):
         super().__init__()
         self.architecture = architecture
         self.encoder = TextEncoder(base, architecture.attention, architecture.pooling, architecture.layers)
+        if architecture.tuning is not None:
+            equip(base, architecture.tuning)
         self.graphs: GraphTransformer | None = None
         self.fusion: Fusion | None = None
         if (branch := architecture.graph) is not None:

@@ -26,6 +26,7 @@ from safetensors.torch import load_file, save
 from mdialeval import assets
 from mdialeval.errors import BackendError, DataError
 from mdialeval.files import replace_atomically, write_json
+from mdialeval.model.adapters import Tuning, inserted_names, merge_lora
 from mdialeval.model.encoder import load_base, weights_hash
 from mdialeval.model.markup import Markup
 from mdialeval.model.network import Architecture, EvaluatorNetwork, GraphBranch, changed_state
@@ -81,7 +82,8 @@ def read_settings(folder: str | Path) -> Settings:
     try:
         branch = values["architecture"].pop("graph", None)
         graph = GraphBranch(**branch) if branch else None
-        values["architecture"] = Architecture(**values["architecture"], graph=graph)
+        tuned = values["architecture"].pop("tuning", None)
+        values["architecture"] = Architecture(**values["architecture"], graph=graph, tuning=_tuning(tuned))
         values["markup"] = Markup(**values["markup"])
         return Settings(**values)
     except (KeyError, TypeError) as error:
@@ -118,7 +120,8 @@ def load_folder(folder: str | Path, encoder: str | None = None) -> tuple[Evaluat
         raise DataError(f"the weights cannot be read ({error}); train again", folder / WEIGHTS) from None
     wrong = sorted(set(state) - set(network.state_dict()))
     wrong += [k for k, v in state.items() if k not in wrong and v.shape != network.state_dict()[k].shape]
-    lacking = [k for k in network.state_dict() if not k.startswith("encoder.base.") and k not in state]
+    own = {k for k in network.state_dict() if not k.startswith("encoder.base.")} | inserted_names(network)
+    lacking = sorted(own - state.keys())
     if wrong or lacking:
         raise DataError(f"the weights do not fit the encoder ({(wrong + lacking)[0]} differs)", folder / WEIGHTS)
     network.load_state_dict(state, strict=False)
@@ -126,13 +129,29 @@ def load_folder(folder: str | Path, encoder: str | None = None) -> tuple[Evaluat
 
 
 def export(folder: str | Path, target: str | Path) -> None:
-    """Write a saved evaluator as a folder that stands alone, its encoder an ordinary Hugging Face checkpoint."""
+    """Write a saved evaluator as a folder that stands alone, its encoder an ordinary Hugging Face checkpoint.
+
+    LoRA's updates are added to the weights that they change; adapters stay beside the encoder, in the weights' file.
+    """
     network, tokenizer, settings = load_folder(folder)
-    target = Path(target)
-    network.encoder.base.save_pretrained(target)
+    target, tuning = Path(target), settings.architecture.tuning
+    base, kept = network.encoder.base, set[str]()
+    if tuning is not None and tuning.kind == "lora":
+        merge_lora(base)
+        settings = dataclasses.replace(settings, architecture=dataclasses.replace(settings.architecture, tuning=None))
+    elif tuning is not None:
+        kept = inserted_names(network)
+        where = str(folder) if settings.encoder == "." else str(assets.resolve_encoder(settings.encoder))
+        base, _ = load_base(where)  # adapters leave it as it was
+    base.save_pretrained(target)
     card = (Path(folder) / "README.md").read_text(encoding="utf-8")
-    alone = dataclasses.replace(settings, encoder=".")
-    save_folder(target, network, tokenizer, alone, trained=set(), card=card)
+    save_folder(target, network, tokenizer, dataclasses.replace(settings, encoder="."), trained=kept, card=card)
+
+
+def _tuning(values: dict[str, Any] | None) -> Tuning | None:
+    if not values:
+        return None
+    return Tuning(**(values | {name: tuple(values[name]) for name in ("targets", "languages")}))
 
 
 def _put(stream: Any, payload: bytes) -> None:

@@ -30,6 +30,7 @@ def model_card(settings: Settings) -> str:
         f"| base encoder | {settings.encoder} (weights {settings.encoder_hash}) |",
         f"| architecture | attention {architecture.attention}, pooling {architecture.pooling}, "
         f"layers {architecture.layers}, hidden {architecture.hidden}, loss {architecture.loss} |",
+        *([f"| tuning | {architecture.tuning.label} |"] if architecture.tuning else []),
         f"| input limit | {markup.max_tokens} tokens; oldest turns are dropped first, the response never |",
         f"| data | {notes.get('data') or 'not stated'} |",
         f"| licence of the data | {notes.get('licence') or 'not stated'} |",

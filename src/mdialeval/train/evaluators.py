@@ -19,14 +19,16 @@ from mdialeval.config.train import TrainConfig
 from mdialeval.devices import choose_device
 from mdialeval.errors import ConfigError
 from mdialeval.graphs.turns import PairGraphs
+from mdialeval.model.adapters import Tuning, inserted_names, load_language
 from mdialeval.model.encoder import load_base, packs, weights_hash
+from mdialeval.model.features import FrozenFeatures
 from mdialeval.model.graph_input import GraphRow, encode_graphs
 from mdialeval.model.markup import Markup, encode_pairs
 from mdialeval.model.network import Architecture, EvaluatorNetwork, GraphBranch
 from mdialeval.model.precision import choose_dtype
 from mdialeval.model.saved import Settings, save_folder
 from mdialeval.records import TrainingPair
-from mdialeval.signature import fingerprint
+from mdialeval.signature import file_hash, fingerprint
 from mdialeval.tasks.draws import draw
 from mdialeval.train.card import model_card
 from mdialeval.train.loop import Loop
@@ -76,6 +78,9 @@ def train_evaluator(
     licence: str = "",
     on_step: Callable[[int], None] | None = None,
     graphs: Mapping[tuple[str, str], PairGraphs] | None = None,
+    features: FrozenFeatures | None = None,
+    languages: Mapping[str, Path] | None = None,
+    home: str = "en",
 ) -> TrainSummary:
     """Train one evaluator and write its folder; an unfinished training in the folder is continued.
 
@@ -92,6 +97,9 @@ def train_evaluator(
         on_step: called after every step with the number of steps done.
         graphs: (pair id, language) -> the graphs of its turns, where ``config.graph.use`` asks for them; a pair that is
             not there trains without graphs.
+        features: what a frozen encoder made of these texts before, and makes now; only where nothing in it learns.
+        languages: language -> file of its adapter, where ``config.tuning.kind`` is ``madx``; ``home`` among them.
+        home: the language that the pairs of ``madx`` are in.
 
     Raises:
         ConfigError: ``config.graph.use`` asks for graphs and none are given.
@@ -105,17 +113,27 @@ def train_evaluator(
     device = choose_device(config.device)
     base, tokenizer = load_base(str(assets.resolve_encoder(config.encoder)), config.encoder_dropout)
     base_hash = weights_hash(base)
-    architecture = choose_architecture(config, base, has_context=any(p.context for p in split.train))
+    has_context = any(p.context for p in split.train)
+    architecture = choose_architecture(config, base, has_context, tuple(languages or ()), home)
     markup = Markup(config.max_tokens, config.max_turns, config.speakers)
     train, dev = (_data(part, tokenizer, markup, config, graphs) for part in split)
     recipe = _recipe(config, architecture, base_hash, split, seed, [train.graphs, dev.graphs])
+    recipe["languages"] = {code: file_hash(path) for code, path in (languages or {}).items()}
 
     torch.manual_seed(draw(seed, "head").getrandbits(62))
     network = EvaluatorNetwork(base, architecture)
-    network.encoder.freeze(0 if config.graph.only else config.trainable_layers, config.train_embeddings)
+    if architecture.tuning is None:
+        network.encoder.freeze(0 if config.graph.only else config.trainable_layers, config.train_embeddings)
+    else:
+        config = config.model_copy(update={"learning_rate": config.tuning.learning_rate})
+        for code, path in (languages or {}).items():
+            load_language(base, code, path)
     dtype = choose_dtype(config.precision, device, base.config.model_type)
     mixed = {torch.float32: "no", torch.bfloat16: "bf16", torch.float16: "fp16"}[dtype]
     accelerator = Accelerator(cpu=device.type == "cpu", mixed_precision=mixed)
+    if features is not None and network.reads_text:
+        network.to(device)
+        train.pooled, dev.pooled = (features.of(network, tokenizer, d.rows, base_hash) for d in (train, dev))
 
     loop = Loop(accelerator, network, tokenizer, config, seed, folder, recipe)
     started = time.monotonic()
@@ -139,7 +157,7 @@ def train_evaluator(
     if accelerator.is_main_process:
         training = _training_notes(summary, split, config, seed, data_note, licence)
         settings = Settings(dimension, config.encoder, base_hash, architecture, markup, training)
-        save_folder(folder, network, tokenizer, settings, loop.trained, model_card(settings))
+        save_folder(folder, network, tokenizer, settings, loop.trained | inserted_names(network), model_card(settings))
         loop.clear()
     accelerator.wait_for_everyone()
     for warning in summary.warnings:
@@ -147,7 +165,9 @@ def train_evaluator(
     return summary
 
 
-def choose_architecture(config: TrainConfig, base: Any, has_context: bool) -> Architecture:
+def choose_architecture(
+    config: TrainConfig, base: Any, has_context: bool, languages: tuple[str, ...] = (), home: str = "en"
+) -> Architecture:
     """The architecture of a recipe, its ``auto`` settings decided by the encoder and the data."""
     attention = config.attention
     if attention == "auto":
@@ -160,7 +180,29 @@ def choose_architecture(config: TrainConfig, base: Any, has_context: bool) -> Ar
         branch = GraphBranch(
             graph.use, graph.width, graph.layers, graph.heads, graph.fusion, graph.gate, graph.dropout, graph.only
         )
-    return Architecture(attention, pooling, config.layers, config.hidden, config.dropout, config.loss, branch)
+    head = (config.layers, config.hidden, config.dropout, config.loss)
+    return Architecture(attention, pooling, *head, branch, _tuning(config, languages, home))
+
+
+def _tuning(config: TrainConfig, languages: tuple[str, ...], home: str) -> Tuning | None:
+    """What is inserted into the encoder; see ``model.adapters``."""
+    section = config.tuning
+    if section.kind == "full":
+        return None
+    if section.kind == "madx" and home not in languages:
+        raise ConfigError(f"train.tuning.kind: madx needs a language adapter of {home!r}, which its task is learned on")
+    return Tuning(
+        section.kind,
+        section.rank,
+        section.alpha,
+        section.dropout,
+        tuple(section.targets),
+        config.trainable_layers,
+        section.reduction,
+        section.language_model.reduction,
+        languages if section.kind == "madx" else (),
+        home,
+    )
 
 
 def _data(
