@@ -84,3 +84,25 @@ def test_speed_settings_and_paths_stay_out_of_fingerprints() -> None:
 def test_a_missing_file_says_where_it_looked() -> None:
     with pytest.raises(ConfigError, match="no such configuration file"):
         load("nowhere.yaml")
+
+
+def test_a_dimension_may_have_settings_of_its_own() -> None:
+    config = parse(
+        {"train": {"epochs": 2, "dimensions": {"sensibleness": {"recipe": {"epochs": 3}}, "understandability": {}}}}, []
+    )
+    assert config.train.of("sensibleness").epochs == 3
+    assert config.train.of("understandability").epochs == 2
+
+
+@pytest.mark.parametrize(
+    ("recipe", "says"),
+    [
+        ({"epoch": 1}, "'epoch' is no setting of train"),
+        ({"data": []}, "'data' is set once for all dimensions"),
+        ({"epochs": -1}, "epochs: Input should be greater than 0"),
+    ],
+)
+def test_a_wrong_recipe_names_dimension_and_key(recipe: dict[str, object], says: str) -> None:
+    with pytest.raises(ConfigError, match=r"dimensions\.sensibleness\.recipe") as error:
+        parse({"train": {"dimensions": {"sensibleness": {"recipe": recipe}}}}, [])
+    assert says in str(error.value)

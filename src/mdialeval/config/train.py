@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from typing import Any, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, ValidationError, model_validator
 
 from mdialeval.config.corpus import Source
 from mdialeval.config.section import LanguageCode, Section
+
+SHARED = frozenset({"dimensions", "data", "languages", "leakage", "device", "encoder", "graph", "tuning"})
+"""Settings of ``train`` that no dimension has of its own."""
 
 
 class DimensionConfig(Section):
@@ -16,6 +19,9 @@ class DimensionConfig(Section):
     task: str = Field("", description="an entry of `mdialeval list tasks`; the dimension's name where empty")
     options: dict[str, Any] = Field(default_factory=dict, description="the task's own options")
     top_k: float | None = Field(None, gt=0, le=100, description="per cent by QE; rank.k where not given")
+    recipe: dict[str, Any] = Field(
+        default_factory=dict, description="settings of train that are this evaluator's own, such as {epochs: 3}"
+    )
 
 
 class GraphConfig(Section):
@@ -60,6 +66,7 @@ class LanguageModelConfig(Section):
     max_texts: int = Field(20_000, ge=20, description="at most this many distinct texts a language")
     mask: float = Field(0.15, gt=0, lt=1, description="share of the tokens to predict")
     learning_rate: float = Field(5e-4, gt=0)
+    seed: int = Field(13, ge=0, description="apart from the run's, so that all its seeds share the language adapters")
 
     @classmethod
     def speed(cls) -> frozenset[str]:
@@ -160,6 +167,33 @@ class TrainConfig(Section):
         if self.graph.only:
             raise ValueError(f"graph.only reads no text, and {kind} tunes the text encoder: leave one of them out")
         return self
+
+    @model_validator(mode="after")
+    def _recipes(self) -> Self:
+        problems = [
+            f"dimensions.{name}.recipe: {key!r} is "
+            + ("set once for all dimensions" if key in SHARED else "no setting of train")
+            for name, dimension in self.dimensions.items()
+            for key in dimension.recipe
+            if key in SHARED or key not in type(self).model_fields
+        ]
+        if problems:
+            raise ValueError("; ".join(problems))
+        for name, dimension in self.dimensions.items():
+            try:
+                self._merged(dimension.recipe)
+            except ValidationError as error:
+                found = "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors())
+                raise ValueError(f"dimensions.{name}.recipe: {found}") from None
+        return self
+
+    def of(self, dimension: str) -> TrainConfig:
+        """The settings that one dimension's evaluator is trained with: these, and those of its own recipe."""
+        return self._merged(self.dimensions[dimension].recipe)
+
+    def _merged(self, recipe: dict[str, Any]) -> TrainConfig:
+        own = {name: getattr(self, name) for name in type(self).model_fields if name not in ("dimensions", *recipe)}
+        return type(self).model_validate({**own, "dimensions": {}, **recipe})
 
     @classmethod
     def speed(cls) -> frozenset[str]:

@@ -21,6 +21,7 @@ from mdialeval.store import TIMING, Run, Stage
 from mdialeval.tasks.protocol import TASKS
 from mdialeval.translate.turns import rebuild
 from mdialeval.verbs.graphs import TrainingGraphs, parsed
+from mdialeval.verbs.language import ADAPTER, language_stages
 from mdialeval.verbs.leakage import Leakage, find_leakage
 from mdialeval.verbs.rank import funnels_of
 from mdialeval.verbs.read import items_of, source_stage
@@ -49,21 +50,40 @@ def train(
     with_graphs = [*([corpus] if corpus else []), *data.values()] if section.graph.use != "none" else []
     sets = [(stage, parsed(config, run, stage, progress)) for stage in with_graphs]
     inputs |= {f"graphs {place}": graphs.fingerprint for place, (_, graphs) in enumerate(sets, start=1) if graphs}
+    adapters = language_stages(config, run, corpus, ranked, list(data.values()), progress)
+    inputs |= {f"language {code}": stage.fingerprint for code, stage in adapters.items()}
+    chosen = _languages(config)
     stages = {}
     for dimension, recipe in section.dimensions.items():
         k = recipe.top_k or config.rank.k[0]
-        settings = {**section.content("dimensions", "data"), **recipe.content(), "dimension": dimension, "top_k": k}
+        settings = {**section.of(dimension).content("dimensions", "data"), **recipe.content("recipe")}
+        settings |= {"dimension": dimension, "top_k": k}
         settings["left_out"] = fingerprint(sorted(leakage.drop)) if leakage.drop else ""
         stage = run.stage("train", VERSION, {**settings, "seed": config.seed}, inputs)
         stages[dimension] = stage
         if not stage.done:
-            items = training_items(corpus, ranked, k, [*data.values()], frozenset(section.languages))
+            items = training_items(corpus, ranked, k, [*data.values()], chosen)
             allowed = (item for item in items if not leakage.drop & {item.id, item.source_id, _group(item)})
             pairs = list(_task(dimension, recipe, allowed, config.seed))
             graphs = TrainingGraphs(config, run, sets, ranked).of_pairs(pairs) if sets else None
             note = ", ".join([*data, *(["corpus"] if corpus else [])])
-            _train_one(config, stage, dimension, pairs, note, leakage, progress, graphs)
+            _train_one(config, stage, dimension, pairs, note, leakage, progress, graphs, adapters)
     return stages
+
+
+def _languages(config: RunConfig) -> frozenset[str]:
+    """The languages that are trained on; none = all.
+
+    Raises:
+        ConfigError: MAD-X, which learns its task in one language, is to learn it in others.
+    """
+    home, wanted = config.translate.source, frozenset(config.train.languages)
+    if config.train.tuning.kind == "madx" and wanted - {home}:
+        raise ConfigError(
+            f"train.languages: madx learns its task from {home} alone and reads other languages through their adapters; "
+            "leave the key out"
+        )
+    return frozenset({home}) if config.train.tuning.kind == "madx" else wanted
 
 
 def training_items(
@@ -144,6 +164,7 @@ def _train_one(
     leakage: Leakage,
     progress: Progress,
     graphs: dict[tuple[str, str], PairGraphs] | None,
+    adapters: dict[str, Stage],
 ) -> None:
     from mdialeval.train.evaluators import train_evaluator
 
@@ -155,7 +176,16 @@ def _train_one(
     folder: Path = stage.folder / EVALUATOR
     with progress.steps(f"train {dimension}: {len(pairs):,} pairs") as advance:
         summary = train_evaluator(
-            pairs, dimension, config.train, folder, config.seed, data_note=note, graphs=graphs, on_step=advance
+            pairs,
+            dimension,
+            config.train.of(dimension),
+            folder,
+            config.seed,
+            data_note=note,
+            graphs=graphs,
+            on_step=advance,
+            languages={code: stage.folder / ADAPTER for code, stage in adapters.items()},
+            home=config.translate.source,
         )
 
     def finish() -> None:
@@ -175,6 +205,7 @@ def _train_one(
                 "truncated": summary.n_truncated,
                 "turns_dropped": summary.n_turns_dropped,
                 "graphs": summary.graphs,
+                **({"language_adapters": sorted(adapters)} if adapters else {}),
                 "leakage": list(leakage.text),
                 "warnings": list(summary.warnings),
             },
