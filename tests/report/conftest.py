@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from mdialeval.agreement.agree import correlate
+from mdialeval.agreement.annotators import SelfAgreement
 from mdialeval.agreement.compare import compare
 from mdialeval.records import Example, Prediction, Turn
 from mdialeval.report.data import (
@@ -56,6 +57,10 @@ def report_data() -> ReportData:
         run="r1",
         summary="Two sentences. No more.",
         settings={"train": {"epochs": 2, "note": HOSTILE}},
+        repeats=(
+            SelfAgreement("evaluator", "talk", "en", "sensibleness", 3, 60, 58, 0.8125, 0.25),
+            SelfAgreement("evaluator", "talk", "ja", "sensibleness", 3, 60, 60, None, 0.0, "constant ratings"),
+        ),
         notices=(Notice("translate, ja", "7 turns were cut"), Notice("rank", "read me", "note")),
         funnels=(
             Funnel(

@@ -193,3 +193,12 @@ write_report(ReportData("t", "r", funnels=(f,)), pathlib.Path(sys.argv[1]))
 """
     subprocess.run([sys.executable, "-c", code, str(tmp_path)], check=True, env={**os.environ, "PYTHONHASHSEED": "3"})
     assert (tmp_path / "report.html").read_text(encoding="utf-8") == render(data)
+
+
+def test_a_judges_agreement_with_itself_stands_beside_that_with_the_ratings(page: str, report_data: ReportData) -> None:
+    part = page.partition('id="repeats"')[2].partition("</section>")[0]
+    assert "0.812" in part and "58<small>of 60</small>" in part and "constant ratings" in part
+    (english,) = [
+        a for a in report_data.agreements if (a.scorer, a.language, a.statistic) == ("evaluator", "en", "spearman")
+    ]
+    assert f"{english.value:.3f}<small>overall" in part

@@ -105,3 +105,13 @@ def test_chance_and_bounds_never_compete(report_data: ReportData) -> None:
     beside = [t for t in tables(report_data.agreements) if t.statistic.endswith(("_chance", "_worst", "_best"))]
     assert len(beside) >= 3
     assert not [c for t in beside for row in t.rows for c in row.cells if c and c.best]
+
+
+def test_bounds_of_missing_rows_stand_beside_the_coverage() -> None:
+    scored = replace(BASE, n_scored=15)
+    worst = replace(scored, statistic="spearman_missing_worst", value=-0.125, low=None, high=None)
+    best = replace(worst, statistic="spearman_missing_best", value=0.75)
+    main = next(t for t in tables([scored, worst, best]) if t.statistic == "spearman")
+    assert main.rows[0].cells[0] is not None and main.rows[0].cells[0].bounds == "−0.125 to 0.750"
+    assert "0.500 [0.400, 0.600] (15 of 20, −0.125 to 0.750)" in to_markdown(main)
+    assert r"{\scriptsize [0.400, 0.600] 15 of 20 $-$0.125 to 0.750}" in to_latex(main)

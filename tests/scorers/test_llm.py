@@ -12,13 +12,13 @@ from typing import Any, ClassVar
 import pytest
 
 from mdialeval.agreement.agree import correlate
-from mdialeval.agreement.annotators import krippendorff_alpha
+from mdialeval.agreement.annotators import krippendorff_alpha, repeated_scores
 from mdialeval.agreement.combine import fit_fusion, fuse
 from mdialeval.errors import BackendError, ConfigError
 from mdialeval.llm.protocol import Completion, Prompt
 from mdialeval.records import Example, Prediction, Turn
 from mdialeval.registry import assets
-from mdialeval.scorers.llm import LlmScorer, repeated_scores
+from mdialeval.scorers.llm import LlmScorer
 from mdialeval.scorers.protocol import SCORERS
 
 

@@ -1,14 +1,20 @@
-"""How far annotators agree with each other: Krippendorff's alpha, the ceiling that a scorer is read against."""
+"""How far annotators agree with each other, and a judge that is asked again with itself: Krippendorff's alpha.
+
+It is the ceiling that a scorer is read against: nobody agrees with others more than with himself.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import statistics
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 
 from mdialeval.agreement.correlations import Array, Value, correlation
 from mdialeval.errors import ConfigError, nearest
+from mdialeval.records import Prediction
 
 Scale = Literal["nominal", "ordinal", "interval"]
 
@@ -77,3 +83,56 @@ def leave_one_out(units: Sequence[Sequence[float | None]], statistic: str = "spe
                 rest.append(sum(others) / len(others))
         found[rater] = correlation(statistic, own, rest)
     return found
+
+
+@dataclass(frozen=True, slots=True)
+class SelfAgreement:
+    """How far a judge agrees with itself on one criterion, in one language of one data set.
+
+    Attributes:
+        repeats: how often each row was asked.
+        n: rows that were asked repeatedly.
+        n_paired: rows among them with at least two scores; the figures are computed on these.
+        alpha: Krippendorff's alpha of the repetitions with interval distances, at most 1; None where it is undefined.
+        spread: mean over rows of the standard deviation of a row's scores, on the judge's scale; None without rows.
+        reason: why ``alpha`` is undefined.
+    """
+
+    scorer: str
+    dataset: str
+    language: str
+    dimension: str
+    repeats: int
+    n: int
+    n_paired: int
+    alpha: float | None
+    spread: float | None
+    reason: str = ""
+
+
+def self_agreements(predictions: Iterable[Prediction], dataset: str) -> list[SelfAgreement]:
+    """One row a judge, criterion and language that was asked repeatedly (``samples`` in the details)."""
+    cells: dict[tuple[str, str, str], list[Prediction]] = {}
+    for p in predictions:
+        if "samples" in p.detail:
+            cells.setdefault((p.scorer, p.dimension, p.language), []).append(p)
+    return [_self_agreement(dataset, key, repeated_scores(rows)) for key, rows in cells.items()]
+
+
+def repeated_scores(predictions: Iterable[Prediction]) -> list[list[float | None]]:
+    """The scores of each prediction's repetitions, None where one has no score: units of ``krippendorff_alpha``.
+
+    Predictions without repetitions are left out.
+    """
+    found = [p.detail["samples"] for p in predictions if "samples" in p.detail]
+    return [[float(score) if score else None for score in str(samples).split(",")] for samples in found]
+
+
+def _self_agreement(dataset: str, key: tuple[str, str, str], units: Sequence[Sequence[float | None]]) -> SelfAgreement:
+    scorer, dimension, language = key
+    alpha, reason = krippendorff_alpha(units, "interval")
+    known = [[v for v in unit if v is not None] for unit in units]
+    spreads = [statistics.pstdev(unit) for unit in known if len(unit) > 1]
+    repeats = max(len(unit) for unit in units)
+    spread = statistics.fmean(spreads) if spreads else None
+    return SelfAgreement(scorer, dataset, language, dimension, repeats, len(units), len(spreads), alpha, spread, reason)

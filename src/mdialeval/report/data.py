@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from mdialeval.agreement.annotators import SelfAgreement
 from mdialeval.agreement.compare import Comparison
 from mdialeval.records import Agreement, Scalar
 
@@ -227,6 +228,7 @@ class ReportData:
     sets: tuple[RatedSet, ...] = ()
     agreements: tuple[Agreement, ...] = ()
     comparisons: tuple[Comparison, ...] = ()
+    repeats: tuple[SelfAgreement, ...] = ()
     scatters: tuple[Scatter, ...] = ()
     curves: tuple[Curves, ...] = ()
     components: tuple[Component, ...] = ()

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import jinja2
 
+from mdialeval.agreement.annotators import SelfAgreement
 from mdialeval.files import replace_atomically
 from mdialeval.languages import language
 from mdialeval.records import Agreement
@@ -98,6 +99,7 @@ def render(data: ReportData) -> str:
         ],
         checks=_checks(data),
         sets=sets,
+        repeats=_repeats(data),
         scatters=_scatters(data.scatters),
         curves=[(c, plots.curve_plot(c, f"curves{i}")) for i, c in enumerate(data.curves)],
     )
@@ -194,6 +196,18 @@ def _checks(data: ReportData) -> list[tuple[str, list[Check]]]:
             shown.append(Check(main, figure, drawn, others, beside))
         checks.append((dataset, shown))
     return checks
+
+
+def _repeats(data: ReportData) -> list[tuple[SelfAgreement, list[Agreement]]]:
+    """Each judge's agreement with itself, beside its agreement with the ratings: that of its own name, else all."""
+    found = []
+    for own in data.repeats:
+        place = (own.dataset, own.scorer, own.dimension, own.language, data.statistic)
+        beside = [
+            a for a in data.agreements if (a.dataset, a.scorer, a.scorer_dimension, a.language, a.statistic) == place
+        ]
+        found.append((own, [a for a in beside if a.dimension == own.dimension] or beside))
+    return found
 
 
 def _scatters(scatters: Sequence[Scatter]) -> list[tuple[Scatter, list[tuple[Scatter, int, str]]]]:

@@ -1,14 +1,14 @@
 """Agreements as tables: languages across, scorers down, in Markdown, LaTeX and CSV.
 
-A cell holds the value, its interval and, where rows are missing, its coverage; the best of a column is bold.  An
-undefined value is a dash with a numbered reason below the table, and never counts as best.
+A cell holds the value, its interval and, where rows are missing, its coverage and bounds; the best of a column is bold.
+An undefined value is a dash with a numbered reason below the table, and never counts as best.
 """
 
 from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 
 from mdialeval.records import Agreement
@@ -52,6 +52,7 @@ class Cell:
         interval: ``[low, high]``, or empty.
         coverage: ``n_scored of n`` where rows are missing, or empty.
         best: whether it is the highest of its column.
+        bounds: the value if the missing rows had been worst, and best, or empty.
         note: number of its footnote, 0 for none.
     """
 
@@ -61,6 +62,7 @@ class Cell:
     best: bool
     note: int = 0
     level: float | None = None
+    bounds: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,10 +140,27 @@ def tables(agreements: Sequence[Agreement]) -> list[Table]:
     grouped: dict[tuple[str, str, str], list[Agreement]] = {}
     for a in agreements:
         grouped.setdefault((a.dataset, a.dimension, a.statistic), []).append(a)
-    return [_table(*key, rows) for key, rows in grouped.items()]
+    return [_table(*key, rows, _bounds(*key, grouped)) for key, rows in grouped.items()]
 
 
-def _table(dataset: str, dimension: str, statistic: str, agreements: Sequence[Agreement]) -> Table:
+def _bounds(
+    dataset: str, dimension: str, statistic: str, grouped: Mapping[tuple[str, str, str], Sequence[Agreement]]
+) -> dict[tuple[str, str, str], str]:
+    """Scorer, what it measures and language -> the value if its missing rows had been worst, and best."""
+    worst, best = (
+        {(a.scorer, a.scorer_dimension, a.language): a.value for a in grouped.get((dataset, dimension, name), ())}
+        for name in (f"{statistic}_missing_worst", f"{statistic}_missing_best")
+    )
+    return {key: f"{number(value)} to {number(best.get(key))}" for key, value in worst.items()}
+
+
+def _table(
+    dataset: str,
+    dimension: str,
+    statistic: str,
+    agreements: Sequence[Agreement],
+    bounds: Mapping[tuple[str, str, str], str],
+) -> Table:
     languages = sorted({a.language for a in agreements}, key=lambda c: (c == MEAN, c != "en", c))
     scorers = list(dict.fromkeys((a.scorer, a.scorer_dimension) for a in agreements))
     found = {(a.scorer, a.scorer_dimension, a.language): a for a in agreements}
@@ -156,13 +175,14 @@ def _table(dataset: str, dimension: str, statistic: str, agreements: Sequence[Ag
         cells = []
         for language in languages:
             a = found.get((scorer, measures, language))
-            cells.append(None if a is None else _cell(a, best[language], notes))
+            bound = bounds.get((scorer, measures, language), "")
+            cells.append(None if a is None else _cell(a, best[language], notes, bound))
         rows.append(Row(scorer, measures, tuple(cells)))
     counts = tuple(max(a.n for a in agreements if a.language == language) for language in languages)
     return Table(dataset, dimension, statistic, tuple(languages), counts, tuple(rows), tuple(notes))
 
 
-def _cell(a: Agreement, best: float | None, notes: list[str]) -> Cell:
+def _cell(a: Agreement, best: float | None, notes: list[str], bounds: str) -> Cell:
     note = 0
     skipped = a.language == MEAN and "skipped" in a.reason
     if (a.reason and a.language != MEAN and not a.statistic.endswith(COMPANIONS)) or skipped or a.value is None:
@@ -171,7 +191,7 @@ def _cell(a: Agreement, best: float | None, notes: list[str]) -> Cell:
         note = notes.index(a.reason) + 1
     coverage = f"{a.n_scored} of {a.n}" if a.n_scored < a.n else ""
     top = a.value is not None and best is not None and round(a.value, 3) == best
-    return Cell(number(a.value), interval(a.low, a.high), coverage, top, note, a.value)
+    return Cell(number(a.value), interval(a.low, a.high), coverage, top, note, a.value, bounds)
 
 
 def to_markdown(table: Table) -> str:
@@ -191,9 +211,8 @@ def _markdown_cell(cell: Cell | None) -> str:
         return ""
     value = f"**{cell.value}**" if cell.best else cell.value
     note = f"<sup>{cell.note}</sup>" if cell.note else ""
-    return " ".join(
-        part for part in (value + note, cell.interval, f"({cell.coverage})" if cell.coverage else "") if part
-    )
+    covered = ", ".join(part for part in (cell.coverage, cell.bounds) if part)
+    return " ".join(part for part in (value + note, cell.interval, f"({covered})" if covered else "") if part)
 
 
 def _markdown(text: str) -> str:
@@ -226,7 +245,7 @@ def _latex_cell(cell: Cell | None) -> str:
     value = cell.value.replace("−", "$-$").replace("–", "--")
     value = rf"\textbf{{{value}}}" if cell.best else value
     note = rf"\textsuperscript{{{cell.note}}}" if cell.note else ""
-    small = " ".join(part for part in (cell.interval.replace("−", "$-$"), cell.coverage) if part)
+    small = " ".join(part for part in (cell.interval, cell.coverage, cell.bounds) if part).replace("−", "$-$")
     return value + note + (rf" {{\scriptsize {small}}}" if small else "")
 
 

@@ -285,15 +285,6 @@ class LlmScorer:
         return signature_line({**parts, "mdialeval": version("mdialeval")}) + "|" + self._backend.identity
 
 
-def repeated_scores(predictions: Sequence[Prediction]) -> list[list[float | None]]:
-    """The scores of each prediction's repetitions, for the judge's agreement with itself.
-
-    ``agreement.annotators.krippendorff_alpha`` takes them as its units; predictions without repetitions are left out.
-    """
-    found = [p.detail["samples"] for p in predictions if "samples" in p.detail]
-    return [[float(score) if score else None for score in str(samples).split(",")] for samples in found]
-
-
 def _scale(values: Sequence[float]) -> tuple[float, float]:
     try:
         low, high = (float(value) for value in values)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from mdialeval.agreement.agree import correlate as agreements_of
+from mdialeval.agreement.annotators import SelfAgreement, self_agreements
 from mdialeval.agreement.compare import Comparison, compare
 from mdialeval.config.run import RunConfig
 from mdialeval.pipeline import complete
@@ -10,8 +11,9 @@ from mdialeval.records import Agreement, Example
 from mdialeval.store import Run, Stage
 from mdialeval.verbs.score import Scored, predictions_of
 
-VERSION = 1
+VERSION = 2
 COMPARISONS = "comparisons"
+REPEATS = "repeats"
 
 
 def correlate(config: RunConfig, run: Run, scored: list[Scored]) -> Stage:
@@ -47,6 +49,8 @@ def _compare_all(config: RunConfig, stage: Stage, scored: list[Scored]) -> None:
                 seed=config.seed,
             )
             stage.write(index, found, Comparison, COMPARISONS)
+        if not stage.shard(index, REPEATS).exists():
+            stage.write(index, self_agreements(predictions, title), SelfAgreement, REPEATS)
     rows = list(stage.read(Agreement))
     undefined = sorted({row.reason for row in rows if row.value is None})
     stage.finish({"rows": len(rows), "undefined": sum(row.value is None for row in rows), "reasons": undefined})

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from mdialeval.agreement.annotators import SelfAgreement
 from mdialeval.agreement.compare import Comparison
 from mdialeval.config.run import RunConfig
 from mdialeval.pipeline import is_main_rank
@@ -29,7 +30,7 @@ from mdialeval.report.data import (
 from mdialeval.report.html import PAGE, write_report
 from mdialeval.signature import signature_line, versions
 from mdialeval.store import Run, Stage
-from mdialeval.verbs.correlate import COMPARISONS
+from mdialeval.verbs.correlate import COMPARISONS, REPEATS
 from mdialeval.verbs.rank import funnels_of
 from mdialeval.verbs.score import Scored
 
@@ -63,6 +64,7 @@ def write(
         sets=tuple(_rated_set(entry) for entry in {s.source.title: s for s in scored}.values()),
         agreements=tuple(agreements.read(Agreement)),
         comparisons=tuple(agreements.read(Comparison, COMPARISONS)),
+        repeats=tuple(agreements.read(SelfAgreement, REPEATS)),
         scatters=tuple(_scatters(scored)),
         signatures=tuple(_signatures(ranked, scored)),
         components=tuple(_components(config)),
