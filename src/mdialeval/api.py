@@ -25,6 +25,7 @@ Made = TypeVar("Made")
 RECORD_OF: Mapping[str, type] = {
     "translate": records.Translation,
     "parse": records.Graph,
+    "estimate": records.QualityScore,
     "rank": records.RankedTranslation,
     "score": records.Prediction,
     "correlate": records.Agreement,
@@ -118,6 +119,20 @@ def benchmark(config: Config, *, limit: int | None = None, quiet: bool = True) -
     return verb(line.config, line.run, line.corpus(), line.ranked_or_none(), line.progress, limit)
 
 
+def ablation(config: Config, *, limit: int | None = None, quiet: bool = True) -> Any:
+    """Compare variants of the graph branch (``verbs.ablation.Ablation``); resumes cell by cell.
+
+    Args:
+        config: with a section ``ablation``.
+        limit: at most this many more cells now.
+        quiet: no progress bars.
+    """
+    from mdialeval.verbs.ablation import ablation as verb
+
+    line = _Line(config, quiet)
+    return verb(line.config, line.run, line.corpus_or_none(), line.progress, limit)
+
+
 def run(config: Config, *, quiet: bool = True) -> Outcome:
     """Run the whole line, from the corpus to the report; what is finished is not done again."""
     return report(config, quiet=quiet)
@@ -193,16 +208,9 @@ def evaluate_estimator(gold: str | Path, config: Config, languages: str = "") ->
         config: the section ``rank`` names the estimator.
         languages: such as ``en-de``, where the file's name does not tell.
     """
-    from mdialeval.languages import pair
-    from mdialeval.rank.evaluate import evaluate_estimator as verb
-    from mdialeval.rank.gold import read_gold
-    from mdialeval.rank.protocol import create_estimator
+    from mdialeval.verbs.evaluate import evaluate
 
-    section = read_config(config).rank
-    source, target = pair(languages) if languages else (None, None)
-    shared = {"batch_size": section.batch_size, "device": section.device, "on_long": section.on_long}
-    estimator = create_estimator(section.estimator, section.options, **shared)
-    return list(verb(estimator, read_gold(gold, target, source)))
+    return list(evaluate(read_config(config), gold, languages))
 
 
 def audit(

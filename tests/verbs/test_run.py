@@ -134,7 +134,7 @@ def test_killed_at_every_stage_the_bytes_are_those_of_an_unbroken_run(small_run:
             YAML().dump(json.loads(json.dumps(values)), stream)
     assert _start(paths["whole"]).wait(300) == 0
     folder = tmp_path / "broken" / "small"
-    milestones = ["read-*/part-00001*", "translate-*/part-00002*", "rank-*/scores-00001*", "rank-*/part-00001*"]
+    milestones = ["read-*/part-00001*", "translate-*/part-00002*", "estimate-*/part-00001*", "rank-*/part-00001*"]
     milestones += ["train-*/evaluator", "train-*/manifest.json", "score-*/part-00000*", "correlate-*"]
     killed = [_kill_when(_start(paths["broken"]), lambda m=m: any(folder.glob(m))) for m in milestones]
     assert sum(killed) >= 6

@@ -23,6 +23,7 @@ class BackTranslationChrf:
     """
 
     higher_is_better = True
+    needs_back = True
 
     def __init__(self, *, word_order: int = 0) -> None:
         self._chrf = CHRF(word_order=word_order)

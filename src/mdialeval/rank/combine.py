@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -57,10 +57,23 @@ def standardise(columns: Columns, values: NDArray[np.float64], name: str) -> NDA
         rows = np.flatnonzero((columns.language == code) & (columns.left_out < 0) & ~np.isnan(values))
         if not len(rows):
             continue
-        spread = values[rows].std()
-        if spread <= 1e-12 * max(1.0, abs(float(values[rows].mean()))):
+        if is_constant(values[rows]):
             log.warning("%s: %s gives all %d rows the same score and does not count", language, name, len(rows))
             z[rows] = 0.0
         else:
-            z[rows] = (values[rows] - values[rows].mean()) / spread
+            z[rows] = (values[rows] - values[rows].mean()) / values[rows].std()
     return z
+
+
+def is_constant(values: NDArray[np.float64]) -> bool:
+    """Whether all values (one or more) are equal up to rounding, so that they have no z-scores."""
+    return bool(values.std() <= 1e-12 * max(1.0, abs(float(values.mean()))))
+
+
+def combined_identity(parts: Sequence[tuple[float, str]]) -> str:
+    """The signature of a combined score from the weights and identities of its parts.
+
+    >>> combined_identity([(1.0, "estimator:embedded"), (0.5, "estimator:cosine")])
+    'estimator:combined|z-scores:language|1*(estimator:embedded)|0.5*(estimator:cosine)'
+    """
+    return "|".join(["estimator:combined", "z-scores:language", *(f"{w:g}*({identity})" for w, identity in parts)])

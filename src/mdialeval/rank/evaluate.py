@@ -73,6 +73,19 @@ def evaluate_estimator(
     """Score the gold rows and compare, one language at a time, in order of appearance."""
     sign = 1.0 if estimator.higher_is_better else -1.0
     scores = [sign * score for score in estimator.estimate([g.translation for g in gold])]
+    return evaluate_scores(scores, gold, k, seed=seed)
+
+
+def evaluate_scores(
+    scores: Sequence[float], gold: Sequence[Gold], k: Sequence[float] = DEFAULT_K, *, seed: int = 13
+) -> list[QeEvaluation]:
+    """Compare the scores (higher is better, NaN where there is none) of the gold rows, one language at a time.
+
+    Raises:
+        DataError: different numbers of scores and gold rows.
+    """
+    if len(scores) != len(gold):
+        raise DataError(_unequal(len(scores), len(gold)))
     found = []
     for language in dict.fromkeys(g.translation.language for g in gold):
         rows = [i for i, g in enumerate(gold) if g.translation.language == language]
@@ -106,10 +119,7 @@ def meta_evaluate(
     """
     estimated, wanted = np.asarray(scores, np.float64), np.asarray(gold, np.float64)
     if len(estimated) != len(wanted):
-        raise DataError(
-            f"{len(estimated)} scores for {len(wanted)} gold scores: they must be the same rows in the same order; "
-            f"row {min(len(estimated), len(wanted)) + 1} is the first without a partner"
-        )
+        raise DataError(_unequal(len(estimated), len(wanted)))
     check_k(k)
     there = ~np.isnan(estimated)
     x, y = estimated[there], wanted[there]
@@ -120,6 +130,13 @@ def meta_evaluate(
         len(x),
         tuple(_correlation(name, function, x, y, draws) for name, function in _STATISTICS.items()),
         tuple(_kept(x, y, value, draws, seed) for value in k) if len(x) else (),
+    )
+
+
+def _unequal(scores: int, gold: int) -> str:
+    return (
+        f"{scores} scores for {gold} gold scores: they must be the same rows in the same order; "
+        f"row {min(scores, gold) + 1} is the first without a partner"
     )
 
 

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from mdialeval.rank.columns import Columns
+from mdialeval.rank.combine import is_constant
 from mdialeval.rank.select import BELOW_CUT, KEPT, NOT_A_NUMBER, Selection
 from mdialeval.records import Translation
 
@@ -36,6 +38,22 @@ class FunnelStep:
 
 
 @dataclass(frozen=True, slots=True)
+class Signal:
+    """What one estimator gave to a combined score in one language.
+
+    Attributes:
+        weight: of its z-scores, relative to the other parts' weights.
+        n_scored: ranked rows that it scored; a row that lacks one of the parts has no combined score.
+        constant: whether its scores are all equal, so that it does not count.
+    """
+
+    name: str
+    weight: float
+    n_scored: int
+    constant: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Funnel:
     """One language's way through ``rank``.
 
@@ -51,6 +69,7 @@ class Funnel:
         n_truncated: rows of which the estimator saw only a part.
         kept_by_length: share kept in each fifth of the ranked rows by source length, shortest first (equal lengths by
             input order); far from k it says that the estimator selects by length.
+        signals: the parts of a combined score; empty for a single estimator.
     """
 
     language: str
@@ -64,6 +83,20 @@ class Funnel:
     constant: bool
     n_truncated: int
     kept_by_length: tuple[float, ...]
+    signals: tuple[Signal, ...] = ()
+
+
+def signal(columns: Columns, name: str, weight: float, values: NDArray[np.float64]) -> Signal:
+    """What a part of a combined score gave to the rows of one language.
+
+    Args:
+        columns: the rows, of one language.
+        name: of the part.
+        weight: of the part.
+        values: (N,) its scores, NaN where there is none.
+    """
+    scored = values[(columns.left_out < 0) & ~np.isnan(values)]
+    return Signal(name, weight, len(scored), len(scored) > 1 and is_constant(scored))
 
 
 def sample_rows(selection: Selection) -> dict[tuple[str, str], tuple[int, ...]]:

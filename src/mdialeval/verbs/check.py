@@ -42,8 +42,8 @@ def _needs(config: RunConfig) -> Iterator[Need]:
     for target, route in section.routes.items():
         yield from (Need("translate", a) for a in route_assets(route, section.source, target, section.options))
     if config.translate.routes:
-        rank = config.rank
-        yield from (Need("rank", a) for a in assets("quality estimator", ESTIMATORS, rank.estimator, rank.options))
+        for part in config.rank.members():
+            yield from (Need("rank", a) for a in assets("quality estimator", ESTIMATORS, part.estimator, part.options))
     if config.corpus is not None or config.train.data:
         for name, dimension in config.train.dimensions.items():
             resolve("task", TASKS, dimension.task or name)

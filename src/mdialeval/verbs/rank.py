@@ -8,82 +8,105 @@ from __future__ import annotations
 
 import bisect
 import dataclasses
-import functools
-import json
-import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from mdialeval.config.rank import RankConfig
+from mdialeval.config.rank import COMBINED, RankConfig
 from mdialeval.config.run import RunConfig
-from mdialeval.pipeline import Progress, Shard, complete, run_shards
+from mdialeval.pipeline import Progress, complete
 from mdialeval.rank.columns import EXTENDED, Columns, ColumnsBuilder
-from mdialeval.rank.funnel import Funnel, FunnelStep, Sample, funnels, sample_rows
-from mdialeval.rank.protocol import QualityEstimator, create_estimator, truncated
+from mdialeval.rank.combine import combine, combined_identity
+from mdialeval.rank.funnel import Funnel, FunnelStep, Sample, Signal, funnels, sample_rows, signal
 from mdialeval.rank.select import BELOW_CUT, KEPT, NOT_A_NUMBER, Selection, select
-from mdialeval.records import QualityScore, RankedTranslation, Translation
+from mdialeval.records import RankedTranslation, Translation
 from mdialeval.store import Run, Stage
-from mdialeval.tables import from_table, read_parquet, read_table, schema
+from mdialeval.tables import from_table, read_table, schema
 from mdialeval.translate.checks import policies
+from mdialeval.verbs.estimate import check_estimators, estimate, scores_of
 
-VERSION = 1
-SCORES = "scores"
+VERSION = 3
+
+
+class _Part(NamedTuple):
+    """One estimator of the ranking with its finished scores."""
+
+    name: str
+    weight: float
+    scores: Stage
+
+    @property
+    def identity(self) -> str:
+        return str(self.scores.summary()["estimator"])
+
+    @property
+    def higher_is_better(self) -> bool:
+        return bool(self.scores.summary()["higher_is_better"])
 
 
 def rank(config: RunConfig, run: Run, corpus: Stage, translated: Stage, progress: Progress) -> Stage:
     """Estimate and rank all translations; the stage's shards correspond to those of ``translate``.
 
     Raises:
-        ConfigError, BackendError: the estimator cannot be made.
+        ConfigError, BackendError: an estimator cannot be made.
         DataError: a row is too long and ``rank.on_long`` is ``error``.
     """
     section = config.rank
+    check_estimators(section, back=config.translate.back)
     leave_out = _left_out(config)
-    estimator = _estimator(_estimator_key(section))
-    settings = {**section.content("options"), "estimator": estimator.identity, "leave_out": list(leave_out)}
-    stage = run.stage("rank", VERSION, settings, {"translations": translated.fingerprint})
+    parts = [
+        _Part(part.title, part.weight, estimate(config, run, corpus, translated, part, progress))
+        for part in section.members()
+    ]
+    signature = _signature(section, parts)
+    settings = {
+        **section.content("estimator", "options", "parts", "on_long"),
+        "estimator": signature,
+        "leave_out": list(leave_out),
+    }
+    inputs = {f"scores {place}": part.scores.fingerprint for place, part in enumerate(parts, start=1)}
+    stage = run.stage("rank", VERSION, settings, {"translations": translated.fingerprint, **inputs})
     if stage.done:
         return stage
     count = len(corpus.shards())
-    languages = tuple(
-        _Language(code, translated, stage, place * count, count) for place, code in enumerate(config.translate.routes)
-    )
-    run_shards(
-        stage,
-        count,
-        _Factory(_estimator_key(section), languages),
-        QualityScore,
-        execution=config.execution,
-        progress=progress,
-        table=SCORES,
-        label="rank: estimate",
-    )
+    languages = [
+        _Language(code, translated, stage, parts, place * count, count)
+        for place, code in enumerate(config.translate.routes)
+    ]
 
     def second_pass() -> None:
-        found = [
-            funnel
-            for language in languages
-            for funnel in _rank_language(language, section, leave_out, estimator.higher_is_better)
-        ]
+        found = [funnel for language in languages for funnel in _rank_language(language, section, leave_out)]
         found.sort(key=lambda funnel: section.k.index(funnel.k))  # stable: the languages of each k keep their order
-        first = [funnel for funnel in found if funnel.k == section.k[0]]
-        stage.finish(
-            {
-                "rows": sum(funnel.n_in for funnel in first),
-                "kept": sum(funnel.n_out for funnel in first),
-                "estimator": estimator.identity,
-                "funnels": [dataclasses.asdict(funnel) for funnel in found],
-            }
-        )
+        stage.finish(_summary(section, signature, parts, found))
 
     complete(stage, second_pass)
     return stage
+
+
+def _signature(section: RankConfig, parts: list[_Part]) -> str:
+    if section.estimator != COMBINED:
+        return parts[0].identity
+    return combined_identity([(part.weight, part.identity) for part in parts])
+
+
+def _summary(section: RankConfig, signature: str, parts: list[_Part], found: list[Funnel]) -> dict[str, Any]:
+    first = [funnel for funnel in found if funnel.k == section.k[0]]
+    unscored: dict[str, int] = {}
+    for part in parts:
+        for reason, n in part.scores.summary()["unscored"].items():
+            name = f"{part.name}: {reason}" if len(parts) > 1 else reason
+            unscored[name] = n
+    return {
+        "rows": sum(funnel.n_in for funnel in first),
+        "kept": sum(funnel.n_out for funnel in first),
+        "estimator": signature,
+        "unscored": unscored,
+        "funnels": [dataclasses.asdict(funnel) for funnel in found],
+    }
 
 
 def funnels_of(stage: Stage) -> list[Funnel]:
@@ -97,6 +120,7 @@ def funnels_of(stage: Stage) -> list[Funnel]:
                     for step in funnel["steps"]
                 ),
                 "kept_by_length": tuple(funnel["kept_by_length"]),
+                "signals": tuple(Signal(**signal) for signal in funnel["signals"]),
             }
         )
         for funnel in stage.summary()["funnels"]
@@ -110,24 +134,17 @@ class _Language:
     code: str
     translated: Stage
     stage: Stage
+    parts: list[_Part]
     first: int
     count: int
 
     def translations(self, index: int) -> Path:
         return self.translated.shard(self.first + index)
 
-    def scores(self, index: int) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-        """Score (NaN where there is none) and whether the estimator saw a part only, of each row of a shard."""
-        table = read_table(self.stage.shard(index, SCORES), ("language", "score", "truncated"))
-        table = table.filter(pc.field("language") == self.code)
-        return table["score"].to_numpy(), table["truncated"].to_numpy()
 
-
-def _rank_language(
-    language: _Language, section: RankConfig, leave_out: tuple[str, ...], higher_is_better: bool
-) -> list[Funnel]:
+def _rank_language(language: _Language, section: RankConfig, leave_out: tuple[str, ...]) -> list[Funnel]:
     """Write one language's shards; its funnels.  Only numbers of one language at a time are in memory."""
-    columns = _columns(language, leave_out, higher_is_better)
+    columns, signals = _columns(language, section, leave_out)
     selection = select(columns, section.k, key=section.key, context_turns=section.context_turns, ties=section.ties)
     wanted = sorted(row for found in sample_rows(selection).values() for row in found)
     samples: dict[int, Translation] = {}
@@ -140,14 +157,32 @@ def _rank_language(
         if language.first + index not in there:
             language.stage.write_table(language.first + index, _ranked(table, selection, start))
         start = end
-    return funnels(selection, samples)
+    return [dataclasses.replace(funnel, signals=signals) for funnel in funnels(selection, samples)]
 
 
-def _columns(language: _Language, leave_out: tuple[str, ...], higher_is_better: bool) -> Columns:
-    builder = ColumnsBuilder(leave_out, higher_is_better=higher_is_better)
+def _columns(
+    language: _Language, section: RankConfig, leave_out: tuple[str, ...]
+) -> tuple[Columns, tuple[Signal, ...]]:
+    """The language's rows with their ranking score, and what each part of a combined score gave."""
+    first, *others = language.parts
+    builder = ColumnsBuilder(leave_out, higher_is_better=first.higher_is_better)
+    more: list[list[NDArray[np.float64]]] = [[] for _ in others]
     for index in range(language.count):
-        builder.extend(read_table(language.translations(index), EXTENDED), *language.scores(index))
-    return builder.build()
+        score, truncated = scores_of(first.scores, index, language.code)
+        for part, found in zip(others, more, strict=True):
+            values, cut = scores_of(part.scores, index, language.code)
+            found.append(values if part.higher_is_better else -values)
+            truncated = truncated | cut
+        builder.extend(read_table(language.translations(index), EXTENDED), score, truncated)
+    columns = builder.build()
+    if section.estimator != COMBINED:
+        return columns, ()
+    signals = {first.name: columns.score} | {
+        part.name: np.concatenate([*found, np.empty(0)]) for part, found in zip(others, more, strict=True)
+    }
+    weights = {part.name: part.weight for part in language.parts}
+    described = tuple(signal(columns, name, weights[name], values) for name, values in signals.items())
+    return combine(columns, signals, weights), described
 
 
 def _ranked(translations: pa.Table, selection: Selection, start: int) -> pa.Table:
@@ -175,36 +210,3 @@ def _left_out(config: RunConfig) -> tuple[str, ...]:
     if config.rank.leave_out is not None:
         return tuple(sorted(config.rank.leave_out))
     return tuple(sorted(name for name, policy in policies(config.translate.on_flag).items() if policy != "keep"))
-
-
-def _estimator_key(section: RankConfig) -> str:
-    shared = {"batch_size": section.batch_size, "device": section.device, "on_long": section.on_long}
-    return json.dumps([section.estimator, section.options, shared], sort_keys=True)
-
-
-@functools.lru_cache(maxsize=1)
-def _estimator(key: str) -> QualityEstimator:
-    """The estimator behind its name and options as JSON; one stays loaded in a process."""
-    name, options, shared = json.loads(key)
-    return create_estimator(name, options, **shared)
-
-
-@dataclass(frozen=True, slots=True)
-class _Factory:
-    """Loads the estimator once a worker; one shard holds all languages of one corpus shard."""
-
-    key: str
-    languages: tuple[_Language, ...]
-
-    def __call__(self) -> Callable[[int], Shard]:
-        return functools.partial(self._shard, _estimator(self.key))
-
-    def _shard(self, estimator: QualityEstimator, index: int) -> Shard:
-        rows = [row for language in self.languages for row in read_parquet(language.translations(index), Translation)]
-        scores = estimator.estimate(rows)
-        return Shard(
-            [
-                QualityScore(row.id, row.language, None if math.isnan(score) else score, cut)
-                for row, score, cut in zip(rows, scores, truncated(estimator, rows), strict=True)
-            ]
-        )
