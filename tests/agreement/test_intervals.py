@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from mdialeval.agreement.correlations import STATISTICS, correlation
 from mdialeval.agreement.intervals import bootstrap, draw_groups, percentile
 from mdialeval.agreement.significance import holm, paired_bootstrap, randomisation, williams
+from mdialeval.agreement.systems import resample_systems, system_means
 from mdialeval.errors import ConfigError
 
 
@@ -111,3 +113,22 @@ def test_holm_by_hand() -> None:
     assert holm([0.02, 0.01, 0.03]) == pytest.approx([0.04, 0.03, 0.04])
     assert holm([0.9, 0.8]) == [1.0, 1.0]
     assert holm([]) == []
+
+
+@pytest.mark.parametrize("statistic", STATISTICS)
+def test_resampled_systems_equal_copied_rows(statistic: str) -> None:
+    random = np.random.default_rng(5)
+    n, groups = 60, [str(i // 6) for i in range(60)]
+    systems = [f"s{i % 6}" for i in range(n)]
+    x, y = np.round(random.normal(size=n), 1), random.integers(0, 3, n).astype(float)
+    draws = draw_groups(groups, 40, seed=3)
+    columns = draws.columns(groups)
+    values = resample_systems(statistic, x, y, systems, columns, draws)
+    for r, counts in enumerate(draws.counts):
+        rows = np.repeat(np.arange(n), counts[columns])
+        chosen = [systems[i] for i in rows]
+        if len(set(chosen)) < 6:
+            assert np.isnan(values[r])
+            continue
+        expected = correlation(statistic, *system_means(x[rows], y[rows], chosen)).value
+        assert values[r] == pytest.approx(np.nan if expected is None else expected, abs=1e-9, nan_ok=True)
