@@ -160,6 +160,23 @@ def benchmark(
 
 
 @app.command()
+def ablation(
+    config: Config = None,
+    set_: Set = None,
+    limit: Annotated[int | None, typer.Option(help="at most this many more cells now", min=1)] = None,
+    quiet: Quiet = False,
+) -> None:
+    """Compare variants of the semantic graph branch, as one table with spread over seeds and tested differences.
+
+    Example: mdialeval ablation configs/ablation-amr.yaml --limit 4
+    """
+    from mdialeval.verbs.ablation import describe
+
+    for line in describe(api.ablation(_config(config, set_), limit=limit, quiet=quiet)):
+        typer.echo(line)
+
+
+@app.command()
 def faithfulness(
     pairs: Annotated[Path, typer.Argument(help="sentence pairs (.jsonl, .csv, .tsv), or graphs (PENMAN, UCCA .xml)")],
     target: Annotated[Path | None, typer.Argument(help="the other file, where the first holds graphs")] = None,

@@ -7,6 +7,7 @@ from typing import Literal
 
 from pydantic import Field
 
+from mdialeval.config.ablation import AblationConfig
 from mdialeval.config.benchmark import BenchmarkConfig
 from mdialeval.config.corpus import Source
 from mdialeval.config.correlate import CorrelateConfig, ReportConfig
@@ -42,5 +43,6 @@ class RunConfig(Section):
     score: ScoreConfig = Field(default_factory=ScoreConfig)
     correlate: CorrelateConfig = Field(default_factory=CorrelateConfig)
     benchmark: BenchmarkConfig = Field(default_factory=BenchmarkConfig)
+    ablation: AblationConfig = Field(default_factory=AblationConfig)
     report: ReportConfig = Field(default_factory=ReportConfig)
     execution: ExecutionConfig = Field(default_factory=ExecutionConfig)
