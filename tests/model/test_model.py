@@ -210,3 +210,16 @@ def test_doubled_inputs_are_scored_once(tiny_encoder: Path, tmp_path: Path, monk
 def test_pooling_start_needs_joint(tiny_encoder: Path) -> None:
     with pytest.raises(ConfigError, match="needs attention: joint"):
         network_of(tiny_encoder, "shared", "start")
+
+
+def test_many_long_responses_to_one_context_go_beyond_the_number_of_positions(tiny_encoder: Path) -> None:
+    """Positions restart with every response, so a packed sequence may be longer than the encoder has positions."""
+    base, tokenizer = load_base(str(tiny_encoder))
+    network = EvaluatorNetwork(base, Architecture()).eval()
+    rows = [Row((5, 2), (*range(6, 60), 7 + i, 2), 60, 0, False) for i in range(8)]
+    together = collate(rows, [list(range(8))], 0, 1, "shared")
+    assert together.input_ids.shape[1] > base.config.max_position_embeddings
+    with torch.inference_mode():
+        scores = network(together)
+        alone = torch.cat([network(collate(rows, [[i]], 0, 1, "shared")) for i in range(8)])
+    assert torch.allclose(scores, alone, atol=1e-5)

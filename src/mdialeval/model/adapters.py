@@ -180,7 +180,7 @@ def _insert_adapters(base: Any, tuning: Tuning) -> None:
         last = ".adapter_up." in name or (".invertible_adapters." in f".{name}" and ".2." in name)
         if last and any(part in name for part in _INSERTED):
             nn.init.zeros_(parameter)
-    base.set_active_adapters(TASK)
+    base.adapters_config.active_setup = library.Stack(TASK)  # its setter would warn that none is active yet
     if tuning.languages:
         speak(base, tuning, tuning.home)
 

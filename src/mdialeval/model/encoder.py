@@ -165,11 +165,15 @@ class TextEncoder(nn.Module):
         """What the base takes."""
         if self.attention == "joint":
             return {"input_ids": batch.input_ids, "attention_mask": (batch.owners >= 0).long()}
-        return {
+        found = {
             "input_ids": batch.input_ids,
             "attention_mask": attention_mask(batch.owners, self.attention),
             "position_ids": batch.positions + self.first_position,
         }
+        if hasattr(self.base.embeddings, "token_type_embeddings"):
+            # Given, since the encoder's own zeros end at its number of positions, and packed responses go beyond.
+            found["token_type_ids"] = torch.zeros_like(batch.input_ids)
+        return found
 
     def combine(self, pooled: Tensor) -> Tensor:
         """From ``pooled`` to H_S: put the layers together, then the parts: (P, D)."""
