@@ -161,6 +161,23 @@ def export(outcome: Outcome, path: Path) -> int:
     return write_records(path, (row for stage in stages for row in rows(stage)), RECORD_OF[stages[0].verb])
 
 
+def export_evaluator(
+    folder: str | Path, output: str | Path, to: str = "onnx", rows: str | Path | None = None, reader: str = "jsonl"
+) -> Any:
+    """Write a trained evaluator for other tools and compare its scores (``verbs.export.Exported``).
+
+    Args:
+        folder: of ``train``.
+        output: a folder of its own.
+        to: ``onnx`` or ``huggingface``.
+        rows: a file of rated examples whose scores are compared; a few lines in nine languages where None.
+        reader: of that file.
+    """
+    from mdialeval.verbs.export import export as verb
+
+    return verb(Path(folder), Path(output), to, None if rows is None else Path(rows), reader)
+
+
 def check(config: Config) -> list[Any]:
     """What a configuration needs and whether it is there (``verbs.check.Need``); loads nothing."""
     from mdialeval.verbs.check import check as verb

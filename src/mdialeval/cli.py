@@ -177,6 +177,27 @@ def ablation(
 
 
 @app.command()
+def export(
+    evaluator: Annotated[Path, typer.Argument(help="the folder of a trained evaluator")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="the folder to write")],
+    to: Annotated[str, typer.Option(help="onnx (for onnxruntime) or huggingface (for AutoModel)")] = "onnx",
+    rows: Annotated[
+        Path | None, typer.Option(help="rated examples to compare scores on; lines in nine languages where not given")
+    ] = None,
+    reader: Annotated[str, typer.Option(help="of that file, an entry of `mdialeval list readers`")] = "jsonl",
+) -> None:
+    """Write a trained evaluator for other tools, and check that its scores stay the same.
+
+    Example: mdialeval export runs/quickstart/train-.../evaluator --to onnx --output exported
+    """
+    found = api.export_evaluator(evaluator, output, to, rows, reader)
+    typer.echo(f"{found.folder}: {found.size / 1e6:,.1f} MB")
+    typer.echo(
+        f"largest difference of a score: {found.largest:.1e} on {found.rows} rows ({', '.join(found.languages)})"
+    )
+
+
+@app.command()
 def faithfulness(
     pairs: Annotated[Path, typer.Argument(help="sentence pairs (.jsonl, .csv, .tsv), or graphs (PENMAN, UCCA .xml)")],
     target: Annotated[Path | None, typer.Argument(help="the other file, where the first holds graphs")] = None,

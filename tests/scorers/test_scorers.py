@@ -14,6 +14,7 @@ from mdialeval.errors import ConfigError, DataError
 from mdialeval.model.encoder import load_base, weights_hash
 from mdialeval.model.markup import Markup
 from mdialeval.model.network import Architecture, EvaluatorNetwork
+from mdialeval.model.onnx_graph import export_onnx
 from mdialeval.model.saved import Settings, save_folder
 from mdialeval.records import SCORED, Example, Turn
 from mdialeval.registry import create, resolve
@@ -51,10 +52,13 @@ def options(make_encoder: Callable[..., Path], tmp_path_factory: pytest.TempPath
         network = EvaluatorNetwork(base, architecture)
         settings = Settings(name, str(encoder), weights_hash(base), architecture, Markup(64))
         save_folder(folder / name, network, tokenizer, settings, set(), "# card")
+    one = Example("one", "en", (Turn("Hello."),), Turn("Hi."))
+    export_onnx(folder / "sensibleness", folder / "onnx", [one])
     lines = ["id,score", *(f"e{i},{i / 7}" for i in range(len(TEXTS)))]
     (folder / "scores.csv").write_text("\n".join(lines) + "\n")
     return {
         "evaluator": {"folder": [str(folder / "sensibleness"), str(folder / "understandability")]},
+        "onnx": {"folder": str(folder / "onnx")},
         "cosine": {"encoder": str(encoder), "max_tokens": 64},
         "length": {},
         "dummy": {},

@@ -9,6 +9,7 @@ from mdialeval.records import Example, Prediction
 
 SCORERS: Mapping[str, str] = {
     "evaluator": "mdialeval.scorers.evaluator:EvaluatorScorer",
+    "onnx": "mdialeval.scorers.onnx:OnnxScorer",
     "cosine": "mdialeval.scorers.cosine:Cosine",
     "length": "mdialeval.scorers.length:Length",
     "given": "mdialeval.scorers.given:Given",
