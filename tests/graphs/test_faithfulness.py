@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from mdialeval.graphs.faithfulness import MEASURES, Faithfulness, Measure, compare
-from mdialeval.graphs.penman_codec import decode
+from mdialeval.graphs.penman_codec import decode, read_penman
 from mdialeval.graphs.triples import triple_overlap
 from mdialeval.graphs.ucca_codec import read_ucca
 from mdialeval.records import Graph
@@ -91,3 +93,51 @@ def test_triples_are_a_multiset() -> None:
     got = triple_overlap(twice, once)
     assert (got.counts.matched, got.counts.source, got.counts.target) == (2, 3, 2)
     assert got.missing == (("and", "op", "boy"),)
+
+
+@pytest.mark.parametrize("measure", ["usim", "triples"])
+def test_five_hundred_nodes_are_compared_in_seconds(measure: Measure, shared_data: Path) -> None:
+    concepts, edges = ["multi-sentence"], list[tuple[int, str, int]]()
+    for k, entry in enumerate(read_penman(shared_data / "amr" / "lpp-v1.6-train.txt")):
+        offset = len(concepts)
+        if offset > 500:
+            break
+        graph = entry.graph
+        concepts += graph.concepts
+        edges += [(0, f"snt{k}", offset + graph.top), *((a + offset, r, b + offset) for a, r, b in graph.edges)]
+    large = Graph("", 0, tuple(concepts), tuple(edges))
+    changed = Graph("", 0, tuple(c if i % 5 else "thing" for i, c in enumerate(concepts)), tuple(edges))
+    started = time.process_time()
+    assert compare(large, large, measure).f1 == pytest.approx(1.0)
+    got = compare(large, changed, measure)
+    assert time.process_time() - started < 30
+    assert got.f1 is not None and 0.3 < got.f1 < 1.0
+    assert got.missing and got.added
+
+
+@pytest.mark.parametrize("measure", MEASURES)
+def test_a_score_on_graphs_that_lack_something_says_so(measure: Measure) -> None:
+    cut = replace(SOURCE, status="truncated", detail="3 of 63 sentences left out")
+    bag = replace(SOURCE, detail="no rule fits (KeyError): content words alone")
+    assert compare(cut, SOURCE, measure).reason == "source graph: 3 of 63 sentences left out"
+    got = compare(SOURCE, bag, measure)
+    assert (got.status, got.f1) == ("ok", 1.0)
+    assert got.reason == "target graph: no rule fits (KeyError): content words alone"
+    assert compare(SOURCE, SOURCE, measure).reason == ""
+
+
+@pytest.mark.parametrize("measure", MEASURES)
+@pytest.mark.parametrize(
+    ("text", "fix"),
+    [
+        ("(b / bite-01 :ARG0 (d / dog)", "add it, unless the graph was cut off"),
+        ("(b / bite-01)\n(d / dog)", "put a blank line between graphs"),
+        ("(b / bite-01 :ARG0 (b / dog))", "rename one"),
+        ("(b / bite-01 :ARG0 d)", "write (d / concept) once"),
+    ],
+)
+def test_broken_graphs_name_the_side_the_line_and_the_fix(measure: Measure, text: str, fix: str) -> None:
+    got = compare(SOURCE, decode(text), measure)
+    assert (got.status, got.f1) == ("invalid", None)
+    assert got.reason.startswith("target graph: line ") or "twice" in got.reason or "not defined" in got.reason
+    assert fix in got.reason

@@ -122,7 +122,7 @@ def test_a_file_with_broken_entries_names_file_and_line(tmp_path: Path) -> None:
     assert [e.graph.id for e in entries] == ["a", "b", "c", "d"]
     assert [e.graph.status for e in entries] == ["ok", "invalid", "failed", "invalid"]
     assert entries[0].sentence == "One :: two" and entries[0].metadata["date"] == "today"
-    assert entries[1].graph.detail == f"{path}:10: 1 bracket is not closed"
+    assert entries[1].graph.detail == f"{path}:10: 1 bracket is not closed: add it, unless the graph was cut off"
     assert entries[2].graph.detail == f"{path}:13: no graph under this ::id"
     assert "second root" in entries[3].graph.detail
 

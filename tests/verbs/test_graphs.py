@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +12,10 @@ import pytest
 
 from mdialeval import api
 from mdialeval.errors import ConfigError, DataError
+from mdialeval.graphs.dummy import DummyParser
 from mdialeval.records import Graph
 from mdialeval.store import Run, Stage
+from mdialeval.verbs.describe import describe_stages
 
 Small = Callable[..., dict[str, Any]]
 
@@ -22,6 +25,37 @@ def test_every_english_turn_gets_a_graph_with_its_id(small_run: Small) -> None:
     graphs = list(stage.read(Graph))
     assert [g.id for g in graphs] == [f"d{i}#{t}" for i in range(12) for t in range(5)]
     assert stage.summary()["coverage"] == "60 of 60"
+
+
+def test_coverage_counts_failures_and_graphs_that_lack_a_part(
+    small_run: Small, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parse = DummyParser.parse
+
+    def parsed(self: DummyParser, texts: Sequence[str]) -> list[Graph]:
+        return [
+            replace(graph, status="failed", detail="no beam")
+            if "number 3" in text
+            else replace(graph, detail="content words alone" if "number 5" in text else "")
+            for text, graph in zip(texts, parse(self, texts), strict=True)
+        ]
+
+    monkeypatch.setattr(DummyParser, "parse", parsed)
+    outcome = api.parse(small_run(parse={"parser": "dummy"}))
+    summary = outcome.stages[0].summary()
+    assert summary["statuses"] == {"failed": 5, "ok": 55}
+    assert summary["coverage"] == "55 of 60"
+    assert summary["partial"] == {"content words alone": 5}
+    shown = describe_stages(outcome.stages)
+    assert "  statuses: 5 failed, 55 ok" in shown
+    assert "  partial: 5 content words alone" in shown
+
+
+def test_given_graphs_whose_ids_do_not_match_are_refused(small_run: Small, tmp_path: Path) -> None:
+    path = tmp_path / "graphs.txt"
+    path.write_text("# ::id e0#0\n(w / want-01)\n", encoding="utf-8")
+    with pytest.raises(DataError, match=r"graphs\.txt.*none of the 25 ids is in the file: asked for 'd0#0'"):
+        api.parse(small_run(parse={"parser": "given", "options": {"path": str(path)}}))
 
 
 def test_a_corpus_that_is_not_english_is_refused(small_run: Small, tmp_path: Path) -> None:

@@ -37,6 +37,7 @@ class Faithfulness:
         missing: edges of the source that the target lacks, as ``concept :role concept``.
         added: edges of the target that the source lacks.
         upper_bound: F1 is at most this; equal to ``f1`` where ``optimal``.
+        reason: why there is no score; with one, what a graph lacks of its text (it was cut, or its parser fell back).
     """
 
     id: str
@@ -71,6 +72,12 @@ def compare(
             raise TypeError(f"{measure} compares graphs; UCCA passages are compared by usim")
         return _by_usim(source, target)
     source, target = unordered(validated(source)), unordered(validated(target))
+    found = _compared(source, target, measure, limits)
+    lacking = [f"{side} graph: {g.detail}" for side, g in (("source", source), ("target", target)) if g.detail]
+    return replace(found, reason="; ".join(lacking)) if found.status == "ok" and lacking else found
+
+
+def _compared(source: Graph, target: Graph, measure: Measure, limits: Limits) -> Faithfulness:
     if measure == "usim":
         return _by_usim(source, target)
     if measure == "smatch":

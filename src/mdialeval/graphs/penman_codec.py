@@ -51,7 +51,7 @@ def decode(text: str, id: str = "") -> Graph:
     >>> decode("(w / want-01 :ARG0 (b / boy) :ARG1 (g / go-02 :ARG0 b))").edges
     ((0, 'ARG0', 1), (0, 'ARG1', 2), (2, 'ARG0', 1))
     >>> decode("(w / want-01 :ARG0 (i / i)))").detail
-    'line 1: a closing bracket too many'
+    'line 1: a closing bracket too many: remove it'
     """
     graph, problem = _decode(text, id)
     if problem is None:

@@ -1,11 +1,15 @@
-"""Which graphs belong to the turns of an example or a training pair."""
+"""Which graphs belong to the turns of an example or a training pair, and reading them by turn id."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import NamedTuple
 
+from mdialeval.errors import DataError
+from mdialeval.graphs.penman_codec import read_penman
 from mdialeval.records import Example, Graph, TrainingPair, turn_id
+from mdialeval.tables import read_parquet
 
 
 class PairGraphs(NamedTuple):
@@ -29,3 +33,25 @@ def graphs_of(item: Example | TrainingPair, graphs: Mapping[str, Graph]) -> Pair
         names = [turn_id(base, i) for i in range(n + 1)]
     found = [graphs.get(name) for name in names]
     return PairGraphs(tuple(found[:-1]), found[-1])
+
+
+def read_graphs(path: str | Path) -> dict[str, Graph]:
+    """Graphs by turn id.
+
+    Raises:
+        DataError: nothing is there, or a graph of a PENMAN file has no id.
+    """
+    path = Path(path)
+    if path.is_dir():
+        shards = sorted(path.glob("part-*.parquet"))
+        if not shards:
+            raise DataError("holds no graphs: name the folder of a `parse` stage or a PENMAN file", path)
+        return {graph.id: graph for shard in shards for graph in read_parquet(shard, Graph)}
+    if not path.exists():
+        raise DataError("no such file or folder; `mdialeval parse` makes graphs", path)
+    found = {}
+    for entry in read_penman(path):
+        if not entry.graph.id:
+            raise DataError("a graph without `# ::id`: it must be the turn's id, such as e7#0", path, entry.line)
+        found[entry.graph.id] = entry.graph
+    return found

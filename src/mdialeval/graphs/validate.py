@@ -24,6 +24,9 @@ _ALIGNMENT = re.compile(r"~(?:[a-z]\.?)?[0-9]+(?:,[0-9]+)*$")
 _ANY_VALUE = ("li", "value", "op")
 """Roles whose bare value may look like a variable (list items ``:li a``)."""
 
+_APART = "put a blank line between graphs, or join them under multi-sentence"
+_CUT = "add it, unless the graph was cut off"
+
 
 class Problem(NamedTuple):
     """One reason why a graph is invalid, and the 1-based line of the text it was found on (None: not in a text)."""
@@ -36,9 +39,9 @@ def text_problem(text: str) -> Problem | None:
     """The first problem of the brackets of PENMAN text: exactly one balanced pair, nothing before, between or after.
 
     >>> text_problem("(a / a")
-    Problem(line=1, reason='1 bracket is not closed')
+    Problem(line=1, reason='1 bracket is not closed: add it, unless the graph was cut off')
     >>> text_problem("(a / a) (b / b)")
-    Problem(line=1, reason='a second root: one graph has one pair of outer brackets')
+    Problem(line=1, reason='a second root: put a blank line between graphs, or join them under multi-sentence')
     """
     depth, closed, opened_on = 0, False, 1
     for match in _TOKEN.finditer(text):
@@ -47,7 +50,10 @@ def text_problem(text: str) -> Problem | None:
             continue
         if token == "(":
             if closed:
-                return Problem(_line(text, match), "a second root: one graph has one pair of outer brackets")
+                return Problem(
+                    _line(text, match),
+                    "a second root: put a blank line between graphs, or join them under multi-sentence",
+                )
             depth += 1
             opened_on = opened_on if depth > 1 else _line(text, match)
             if depth > MAX_DEPTH:
@@ -55,15 +61,19 @@ def text_problem(text: str) -> Problem | None:
         elif token == ")":
             depth -= 1
             if depth < 0:
-                return Problem(_line(text, match), "a closing bracket too many")
+                return Problem(_line(text, match), "a closing bracket too many: remove it")
             closed = depth == 0
         elif token == '"':
-            return Problem(_line(text, match), "a quotation mark is not closed")
+            return Problem(_line(text, match), "a quotation mark is not closed: add it")
         elif depth == 0:
             return Problem(_line(text, match), f"text outside the brackets: {token[:30]!r}")
     if depth:
-        return Problem(opened_on, f"{depth} bracket{'s are' if depth > 1 else ' is'} not closed")
+        return Problem(opened_on, f"{_brackets(depth)} not closed: {_CUT}")
     return None if closed else Problem(1, "no graph")
+
+
+def _brackets(n: int) -> str:
+    return "1 bracket is" if n == 1 else f"{n} brackets are"
 
 
 def _line(text: str, match: re.Match[str]) -> int:
@@ -84,7 +94,7 @@ def tree_problem(node: Any) -> str:
         if variable is None:
             return "a node without variable and concept: ()"
         if variable in defined:
-            return f"variable {variable!r} is defined twice"
+            return f"variable {variable!r} is defined twice: rename one, or refer to it by its name alone"
         defined.add(variable)
         concepts = [value for role, value in branches if role == "/"]
         if len(concepts) != 1 or not concepts[0]:
@@ -107,7 +117,7 @@ def tree_problem(node: Any) -> str:
     for role, value in bare:
         is_free = role.lstrip(":").rstrip("0123456789") in _ANY_VALUE
         if value not in defined and _VARIABLE.fullmatch(value) and not is_free:
-            return f"{role} {value}: variable {value!r} is not defined"
+            return f"{role} {value}: variable {value!r} is not defined: write ({value} / concept) once"
     return ""
 
 

@@ -11,7 +11,7 @@ from mdialeval.rank.evaluate import QeEvaluation
 from mdialeval.store import Stage
 from mdialeval.verbs.faithfulness import summary
 
-COUNTS = ("statuses", "fallbacks", "unscored")
+COUNTS = ("statuses", "partial", "unscored")
 """Counts by name in the summaries of stages, shown on a line of their own."""
 
 
@@ -48,6 +48,8 @@ def describe_faithfulness(found: Sequence[Faithfulness]) -> list[str]:
     counts = summary(list(found))
     lines = [f"{counts['scored']} of {counts['rows']} pairs scored, mean F1 {_number(counts['mean_f1'])}"]
     lines += [f"  {status}: {n}" for status, n in counts["statuses"].items()]
+    if counts["partial"]:
+        lines.append(f"  scored on graphs that lack a part of their text: {counts['partial']}")
     for row in sorted((row for row in found if row.f1 is not None), key=lambda row: row.f1 or 0.0)[:5]:
         lines.append(f"{row.id}  P {_number(row.precision)}  R {_number(row.recall)}  F1 {_number(row.f1)}")
         lines += [f"  - {edge}" for edge in row.missing[:4]] + [f"  + {edge}" for edge in row.added[:4]]

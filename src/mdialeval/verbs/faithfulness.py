@@ -80,7 +80,7 @@ def graphs_faithfulness(source: Path, target: Path, measure: str = "smatch") -> 
 
 
 def summary(rows: list[Faithfulness]) -> dict[str, Any]:
-    """Counts, coverage and the mean F1 of the scored pairs."""
+    """Counts, coverage and the mean F1 of the scored pairs; ``partial``: a graph lacks a part of its text."""
     scored = [row.f1 for row in rows if row.f1 is not None]
     statuses = sorted({row.status for row in rows})
     return {
@@ -88,6 +88,7 @@ def summary(rows: list[Faithfulness]) -> dict[str, Any]:
         "scored": len(scored),
         "mean_f1": sum(scored) / len(scored) if scored else None,
         "optimal": sum(row.optimal for row in rows if row.f1 is not None),
+        "partial": sum(bool(row.reason) for row in rows if row.status == "ok"),
         "statuses": {status: sum(row.status == status for row in rows) for status in statuses},
     }
 

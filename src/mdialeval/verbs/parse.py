@@ -22,7 +22,8 @@ from mdialeval.registry import create
 from mdialeval.store import Run, Stage
 from mdialeval.verbs.read import shard_items
 
-VERSION = 1
+VERSION = 2
+MOST_REASONS = 10
 CACHE = "parse.sqlite"
 PIVOT = "en"
 
@@ -50,7 +51,12 @@ def parse(config: RunConfig, run: Run, corpus: Stage, progress: Progress) -> Sta
 
 
 def _summary(stage: Stage, identity: str) -> dict[str, Any]:
-    statuses = Counter(graph.status for graph in stage.read(Graph))
+    statuses: Counter[str] = Counter()
+    partial: Counter[str] = Counter()  # valid graphs that hold less than their text, by the parser's reason
+    for graph in stage.read(Graph):
+        statuses[graph.status] += 1
+        if graph.status == "ok" and graph.detail:
+            partial[graph.detail] += 1
     total = sum(statuses.values())
     usable = statuses["ok"] + statuses["truncated"]
     return {
@@ -58,6 +64,7 @@ def _summary(stage: Stage, identity: str) -> dict[str, Any]:
         "parser": identity,
         "statuses": dict(sorted(statuses.items())),
         "coverage": f"{usable} of {total}",
+        "partial": dict(partial.most_common(MOST_REASONS)),
     }
 
 

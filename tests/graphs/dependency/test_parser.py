@@ -131,6 +131,19 @@ def test_very_long_turn_is_truncated_and_says_so(parser: DependencyParser) -> No
     assert graph.detail == "40 of 100 sentences left out"
 
 
+def test_a_fallback_is_said_in_the_detail(
+    parser: DependencyParser, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def stumble(*_: object) -> int:
+        raise KeyError("no such rule")
+
+    monkeypatch.setattr("mdialeval.graphs.dependency.parser.turn", stumble)
+    (graph,) = parser.parse(["The old dog sleeps."])
+    assert (graph.status, graph.detail) == ("ok", "no rule fits (KeyError): content words alone")
+    assert graph.concepts == ("and", "old", "dog", "sleep")
+    assert "fell back" in caplog.text
+
+
 def odd_strings(n: int, seed: int = 7) -> list[str]:
     rng = random.Random(seed)
     words = [

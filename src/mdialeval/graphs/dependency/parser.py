@@ -87,7 +87,7 @@ def _graph(docs: Sequence[Any], found: int) -> Graph:
         log.warning("dependency: fell back to a bag of concepts for %r: %r", docs[0].text[:80], error)
         return _bag(docs, f"no rule fits ({type(error).__name__}): content words alone")
     if graph_problem(graph):
-        return _bag(docs, graph_problem(graph))
+        return _bag(docs, f"{graph_problem(graph)}: content words alone")
     if found > len(docs):
         left_out = f"{found - len(docs)} of {found} sentences left out"
         return Graph("", graph.top, graph.concepts, graph.edges, graph.constants, "truncated", left_out)
