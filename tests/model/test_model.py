@@ -214,7 +214,7 @@ def test_pooling_start_needs_joint(tiny_encoder: Path) -> None:
 
 def test_many_long_responses_to_one_context_go_beyond_the_number_of_positions(tiny_encoder: Path) -> None:
     """Positions restart with every response, so a packed sequence may be longer than the encoder has positions."""
-    base, tokenizer = load_base(str(tiny_encoder))
+    base, _ = load_base(str(tiny_encoder))
     network = EvaluatorNetwork(base, Architecture()).eval()
     rows = [Row((5, 2), (*range(6, 60), 7 + i, 2), 60, 0, False) for i in range(8)]
     together = collate(rows, [list(range(8))], 0, 1, "shared")

@@ -69,7 +69,7 @@ def test_the_base_encoder_stays_as_it_is(tiny_encoder: Path, tmp_path: Path) -> 
 
 
 def test_too_little_text_is_refused(tiny_encoder: Path, tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="1 distinct texts in pt"):
+    with pytest.raises(DataError, match="1 distinct texts in pt: an adapter needs"):
         train_language_adapter(["Olá.", " Olá. "], "pt", recipe(tiny_encoder), tmp_path / "a")
 
 

@@ -82,7 +82,7 @@ class MaskedModel(nn.Module):
         vectors = self.layer(hidden[masked])  # (M, W)
         if (invertible := self.base.get_invertible_adapter()) is not None:
             vectors = invertible(vectors.unsqueeze(0), rev=True).squeeze(0)  # it wants (B, T, W)
-        return vectors @ self.words.T + self.bias  # type: ignore[operator]
+        return vectors @ self.words.T + self.bias  # type: ignore[operator,no-any-return]
 
 
 def train_language_adapter(
@@ -111,7 +111,7 @@ def train_language_adapter(
     distinct = list(dict.fromkeys(t for text in texts if (t := clean(text))))
     if len(distinct) < 2:
         raise DataError(
-            f"{len(distinct)} distinct texts in {language}: a language adapter needs one to learn from and one to check; "
+            f"{len(distinct)} distinct texts in {language}: an adapter needs one to learn from and one to check: "
             "name more under train.tuning.language_model.texts"
         )
     draw(seed, "texts", language).shuffle(distinct)
@@ -172,7 +172,7 @@ def _learn(
     on_step: Callable[[int], None] | None,
 ) -> None:
     """All steps, from the last checkpoint on."""
-    names = {p: n for n, p in model.named_parameters() if p.requires_grad}
+    names: dict[Tensor, str] = {p: n for n, p in model.named_parameters() if p.requires_grad}
     inside = [p for p, n in names.items() if n.startswith("base.")]
     groups = [
         {"params": inside, "lr": section.learning_rate, "initial_lr": section.learning_rate},

@@ -80,8 +80,8 @@ def _languages(config: RunConfig) -> frozenset[str]:
     home, wanted = config.translate.source, frozenset(config.train.languages)
     if config.train.tuning.kind == "madx" and wanted - {home}:
         raise ConfigError(
-            f"train.languages: madx learns its task from {home} alone and reads other languages through their adapters; "
-            "leave the key out"
+            f"train.languages: madx learns its task from {home} alone and reads other languages through their "
+            "adapters; leave the key out"
         )
     return frozenset({home}) if config.train.tuning.kind == "madx" else wanted
 
