@@ -28,6 +28,7 @@ RECORD_OF: Mapping[str, type] = {
     "estimate": records.QualityScore,
     "rank": records.RankedTranslation,
     "score": records.Prediction,
+    "fuse": records.Prediction,
     "correlate": records.Agreement,
 }
 """What the rows of a verb's stage are; ``read`` names its own in the summary."""
@@ -70,7 +71,7 @@ def train(config: Config, *, quiet: bool = True) -> Outcome:
 def score(config: Config, *, quiet: bool = True) -> Outcome:
     """Score the rated data sets with every scorer."""
     line = _Line(config, quiet)
-    return line.outcome(*(entry.predictions for entry in line.scored()))
+    return line.outcome(*(entry.predictions for entry in (*line.scored(), *line.fused())))
 
 
 def estimate_score(config: Config) -> list[str]:
@@ -86,7 +87,7 @@ def correlate(config: Config, *, quiet: bool = True) -> Outcome:
     from mdialeval.verbs.correlate import correlate as verb
 
     line = _Line(config, quiet)
-    return line.outcome(verb(line.config, line.run, line.scored()))
+    return line.outcome(verb(line.config, line.run, line.scored(), line.fused()))
 
 
 def report(config: Config, *, quiet: bool = True) -> Outcome:
@@ -95,12 +96,12 @@ def report(config: Config, *, quiet: bool = True) -> Outcome:
     from mdialeval.verbs.report import write
 
     line = _Line(config, quiet)
-    scored = line.scored()
-    agreements = verb(line.config, line.run, scored)
+    scored, fused = line.scored(), line.fused()
+    agreements = verb(line.config, line.run, scored, fused)
     ranked = line.ranked_or_none()
     translated = line.translated() if ranked else None
     path = write(
-        line.config, line.run, line.corpus_or_none(), translated, ranked, line.evaluators(), scored, agreements
+        line.config, line.run, line.corpus_or_none(), translated, ranked, line.evaluators(), scored, fused, agreements
     )
     return line.outcome(agreements, report=path)
 
@@ -307,6 +308,11 @@ class _Line:
 
         inputs = (self.config, self.run, self.evaluators(), self.progress)
         return self._once("scored", functools.partial(verb, *inputs))
+
+    def fused(self) -> list[Any]:
+        from mdialeval.verbs.fuse import fuse as verb
+
+        return self._once("fused", functools.partial(verb, self.config, self.run, self.scored()))
 
     def outcome(self, *stages: Stage, report: Path | None = None) -> Outcome:
         return Outcome(self.run.folder, stages, report)

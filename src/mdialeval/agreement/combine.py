@@ -132,7 +132,7 @@ class Fusion:
 
     Attributes:
         dimension: the rating it was fitted to.
-        scales: per source, its range on the development part.
+        scales: per source with a weight, its range on the development part.
         weights: per source; the absolute weights sum to 1.
         n: rows it was fitted on.
         groups: dialogue groups of the development part.
@@ -174,7 +174,7 @@ def fit_fusion(
         may_be_negative: sources of which a lower value may be better.
 
     Raises:
-        DataError: fewer than 3 rows are rated and scored by all sources, a source is constant, or none agrees.
+        DataError: fewer than 3 rows are rated and scored by all sources, or none agrees with the ratings.
     """
     rated = {(e.id, e.language): e for e in development if dimension in e.ratings}
     by_source = {source: rows for source, rows in _by_source(predictions).items() if rows.keys() & rated.keys()}
@@ -185,11 +185,11 @@ def fit_fusion(
             f"{[' '.join(s) for s in by_source]}: at least 3 are needed to fit weights"
         )
     columns = {source: [rows[key] for key in complete] for source, rows in by_source.items()}
-    scales = {source: MinMax.fit(values) for source, values in columns.items()}
     named = {"\t".join(source): values for source, values in columns.items()}
     weights = rescaled_weights(
         named, [rated[k].ratings[dimension] for k in complete], may_be_negative=["\t".join(s) for s in may_be_negative]
     )
+    scales = {source: MinMax.fit(values) for source, values in columns.items() if weights["\t".join(source)].weight}
     return Fusion(
         dimension,
         scales,

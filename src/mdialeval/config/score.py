@@ -18,6 +18,17 @@ class ScorerConfig(Section):
     options: dict[str, Any] = Field(default_factory=dict)
 
 
+class FuseConfig(Section):
+    """Several scorers as one: weights fitted on a part of each rated set, the rest is what the score is checked on."""
+
+    name: str = Field("fused", description="what reports call it")
+    members: list[str] = Field(default_factory=list, description="names of the scorers to join; all where empty")
+    dev_share: float = Field(0.5, gt=0, lt=1, description="share of the dialogues that the weights are fitted on")
+    may_be_negative: list[str] = Field(
+        default_factory=list, description="members of which a lower score may be better, such as a loss"
+    )
+
+
 class ScoreConfig(Section):
     """What is scored, and by whom."""
 
@@ -25,6 +36,7 @@ class ScoreConfig(Section):
     scorers: list[ScorerConfig] = Field(
         default_factory=list, description="scorers beside the evaluators that `train` made"
     )
+    fuse: list[FuseConfig] = Field(default_factory=list, description="weighted scores out of the scorers above")
     retry: Literal["nothing", "failed", "unscored"] = Field(
         "failed", description="rows of a judge that a later run asks again; unscored adds refusals and empty replies"
     )

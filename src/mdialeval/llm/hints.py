@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from mdialeval.errors import ConfigError, DataError, nearest
-from mdialeval.graphs.penman_codec import encode, read_penman
+from mdialeval.graphs.penman_codec import encode
+from mdialeval.graphs.turns import read_graphs
 from mdialeval.llm.blocks import Hints
 from mdialeval.readers.opening import json_rows
 from mdialeval.records import Example, Graph, Prediction, turn_id
@@ -25,10 +26,10 @@ class HintTable:
     """Looks the hints of an example up.
 
     Args:
-        evaluator: an evaluator's predictions (``.jsonl`` or ``.parquet``, scores in [0, 1]), or (example id, language)
-            to probability.
-        graphs: a PENMAN file whose ``::id`` are turn ids (``item#turn``) or example ids of the English side, or such an
-            id to the text of a graph.
+        evaluator: an evaluator's predictions (``.jsonl``, ``.parquet`` or the folder of a ``score`` stage, scores in
+            [0, 1]), or (example id, language) to probability.
+        graphs: a PENMAN file whose ``::id`` are turn ids (``item#turn``) or example ids of the English side, the folder
+            of a ``parse`` stage, or such an id to the text of a graph.
         graph_format: how graphs of a file are written into the prompt.
 
     Raises:
@@ -47,13 +48,13 @@ class HintTable:
         self._given = evaluator if isinstance(evaluator, Mapping) else None
         self._predicted: dict[Key, dict[str, float]] = {}
         if evaluator is not None and not isinstance(evaluator, Mapping):
-            self._predicted = _probabilities(_file(evaluator))
+            self._predicted = _probabilities(_there(evaluator))
         self._graphs: Mapping[str, str] = {}
         if isinstance(graphs, Mapping):
             self._graphs = graphs
         elif graphs is not None:
-            entries = (entry.graph for entry in read_penman(_file(graphs)))
-            self._graphs = {g.id: graph_text(g, graph_format) for g in entries if g.status == "ok"}
+            found = read_graphs(_there(graphs))
+            self._graphs = {key: graph_text(g, graph_format) for key, g in found.items() if g.status == "ok"}
 
     def of(self, example: Example, criterion: str, drop: int) -> Hints:
         """The hints for one question; an evaluator of the criterion itself comes before the only one there is."""
@@ -108,7 +109,13 @@ def _probabilities(path: Path) -> dict[Key, dict[str, float]]:
 
 
 def _rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    if path.suffix == ".jsonl":
+    if path.is_dir():
+        shards = sorted(path.glob("part-*.parquet"))
+        if not shards:
+            raise ConfigError(f"scorer 'llm': {path} holds no predictions: name the folder of a score stage")
+        rows = (row for shard in shards for row in read_parquet(shard, Prediction))
+        yield from ((line, asdict(row)) for line, row in enumerate(rows, start=1))
+    elif path.suffix == ".jsonl":
         yield from json_rows(path)
     elif path.suffix == ".parquet":
         yield from ((line, asdict(row)) for line, row in enumerate(read_parquet(path, Prediction), start=1))
@@ -116,8 +123,8 @@ def _rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
         raise ConfigError(f"scorer 'llm': {path.name} is neither .jsonl nor .parquet")
 
 
-def _file(path: str | Path) -> Path:
+def _there(path: str | Path) -> Path:
     path = Path(path).expanduser()
-    if not path.is_file():
+    if not path.exists():
         raise ConfigError(f"scorer 'llm': no file {path} (working folder: {Path.cwd()})")
     return path

@@ -8,13 +8,12 @@ from typing import Any
 
 from mdialeval.assets import encoder_assets
 from mdialeval.errors import ConfigError, DataError
-from mdialeval.graphs.penman_codec import read_penman
+from mdialeval.graphs.turns import read_graphs
 from mdialeval.model.evaluator import Evaluator
 from mdialeval.model.precision import Precision
 from mdialeval.model.saved import read_settings
-from mdialeval.records import Example, Graph, Prediction
+from mdialeval.records import Example, Prediction
 from mdialeval.registry import Asset
-from mdialeval.tables import read_parquet
 
 
 class EvaluatorScorer:
@@ -83,25 +82,3 @@ class EvaluatorScorer:
         """Predictions, example by example."""
         by_evaluator = [evaluator.predict(examples, self.name, self._graphs) for evaluator in self._evaluators]
         return [prediction for row in zip(*by_evaluator, strict=True) for prediction in row]
-
-
-def read_graphs(path: str | Path) -> dict[str, Graph]:
-    """Graphs by turn id.
-
-    Raises:
-        DataError: nothing is there, or a graph of a PENMAN file has no id.
-    """
-    path = Path(path)
-    if path.is_dir():
-        shards = sorted(path.glob("part-*.parquet"))
-        if not shards:
-            raise DataError("holds no graphs: name the folder of a `parse` stage or a PENMAN file", path)
-        return {graph.id: graph for shard in shards for graph in read_parquet(shard, Graph)}
-    if not path.exists():
-        raise DataError("no such file or folder; `mdialeval parse` makes graphs", path)
-    found = {}
-    for entry in read_penman(path):
-        if not entry.graph.id:
-            raise DataError("a graph without `# ::id`: it must be the turn's id, such as e7#0", path, entry.line)
-        found[entry.graph.id] = entry.graph
-    return found

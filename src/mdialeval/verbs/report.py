@@ -31,6 +31,8 @@ from mdialeval.report.html import PAGE, write_report
 from mdialeval.signature import signature_line, versions
 from mdialeval.store import Run, Stage
 from mdialeval.verbs.correlate import COMPARISONS, REPEATS
+from mdialeval.verbs.fuse import Fused
+from mdialeval.verbs.fuse import signature as fusion_signature
 from mdialeval.verbs.rank import funnels_of
 from mdialeval.verbs.score import Scored
 
@@ -45,6 +47,7 @@ def write(
     ranked: Stage | None,
     evaluators: Mapping[str, Stage],
     scored: list[Scored],
+    fused: list[Fused],
     agreements: Stage,
 ) -> Path:
     """Write the report of a run, on the main rank alone; returns the path of its page."""
@@ -56,17 +59,17 @@ def write(
         run=config.run,
         summary=_summary(corpus, ranked, scored),
         settings=_settings(config),
-        notices=tuple(_notices(ranked, evaluators)),
+        notices=(*_notices(ranked, evaluators), *_fusion_notices(fused)),
         funnels=tuple(_funnel(funnel) for funnel in (funnels_of(ranked) if ranked else [])),
         flags=tuple(_flags(translated)) if translated else (),
         distributions=tuple(_distributions(ranked)) if ranked else (),
         trainings=trainings,
-        sets=tuple(_rated_set(entry) for entry in {s.source.title: s for s in scored}.values()),
+        sets=(*(_rated_set(s) for s in {s.source.title: s for s in scored}.values()), *map(_held_out, fused)),
         agreements=tuple(agreements.read(Agreement)),
         comparisons=tuple(agreements.read(Comparison, COMPARISONS)),
         repeats=tuple(agreements.read(SelfAgreement, REPEATS)),
         scatters=tuple(_scatters(scored)),
-        signatures=tuple(_signatures(ranked, scored)),
+        signatures=tuple(_signatures(ranked, scored, fused)),
         components=tuple(_components(config)),
         confidence=config.correlate.confidence,
     )
@@ -163,6 +166,24 @@ def _rated_set(entry: Scored) -> RatedSet:
     )
 
 
+def _held_out(fused: Fused) -> RatedSet:
+    """The part of a data set that a fused score and its members are compared on."""
+    whole, examples = fused.members[0], fused.held_out()
+    summary = fused.predictions.summary()
+    note = (
+        f"Dialogues that nothing was fitted on: the weights of {fused.name} come from the other {summary['dev_rows']} "
+        f"rows of {whole.source.title}."
+    )
+    languages = tuple(sorted({e.language for e in examples}))
+    return RatedSet(fused.title, _rated_set(whole).labels, len(examples), languages, note=note)
+
+
+def _fusion_notices(fused: list[Fused]) -> Iterable[Notice]:
+    for entry in fused:
+        for dimension, reason in entry.predictions.summary()["reasons"].items():
+            yield Notice(entry.title, f"no fused score for {dimension}: {reason}")
+
+
 def _scales(entry: Scored) -> dict[str, tuple[float, float]]:
     """Dimension -> the lowest and highest rating that occur."""
     found: dict[str, tuple[float, float]] = {}
@@ -194,11 +215,12 @@ def _spread(values: list[Any], limit: int) -> tuple[Any, ...]:
     return tuple(values[i * len(values) // limit] for i in range(limit))
 
 
-def _signatures(ranked: Stage | None, scored: list[Scored]) -> Iterable[Signature]:
+def _signatures(ranked: Stage | None, scored: list[Scored], fused: list[Fused]) -> Iterable[Signature]:
     if ranked is not None:
         yield Signature("quality estimation", ranked.summary()["estimator"])
     for entry in {s.name: s for s in scored}.values():
         yield Signature(entry.name, entry.predictions.summary()["signature"])
+    yield from (Signature(entry.title, fusion_signature(entry)) for entry in fused)
     yield Signature("versions", signature_line(versions("torch", "transformers", "unbabel-comet", "numpy", "scipy")))
 
 

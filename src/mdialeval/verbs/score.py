@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -26,6 +26,8 @@ from mdialeval.verbs.read import source_stage
 VERSION = 1
 PATHS = ("folder", "path", "graphs", "evaluator")
 """Options of scorers that name files: these enter the fingerprint by content."""
+PARSE = "parse"
+"""As the option ``graphs``: those that the section ``parse`` makes of the data set's English side."""
 CACHE = "llm.sqlite"
 _SPENT = ("prompt_tokens", "completion_tokens", "money")
 _UNSEEN = ("concurrency", "timeout", "retries", "key_env", "cache", "replies")
@@ -44,12 +46,17 @@ class Scored:
 
 @dataclass(frozen=True, slots=True)
 class ScorerSpec:
-    """A scorer by name, and what its numbers depend on beyond its options."""
+    """A scorer by name, and what its numbers depend on beyond its options.
+
+    Attributes:
+        evaluator: the earlier scorer of the run whose scores it is told, or empty.
+    """
 
     name: str
     scorer: str
     options: dict[str, Any]
     inputs: dict[str, str]
+    evaluator: str = ""
 
 
 def score(config: RunConfig, run: Run, evaluators: dict[str, Stage], progress: Progress) -> list[Scored]:
@@ -76,22 +83,38 @@ def score(config: RunConfig, run: Run, evaluators: dict[str, Stage], progress: P
         raise ConfigError(f"score.sets: two data sets have one name ({', '.join(titles)}): give them different names")
     scored = []
     for source, examples in sources:
+        made: dict[str, Stage] = {}
         for spec in specs:
-            ready = _with_graphs(spec, examples, config, run, progress)
-            predictions = _predictions(ready, source, examples, config, run, progress)
-            scored.append(Scored(source, examples, spec.name, predictions))
+            ready = _with_graphs(_with_evaluator(spec, made), examples, config, run, progress)
+            made[spec.name] = _predictions(ready, source, examples, config, run, progress)
+            scored.append(Scored(source, examples, spec.name, made[spec.name]))
     return scored
+
+
+def _with_evaluator(spec: ScorerSpec, made: Mapping[str, Stage]) -> ScorerSpec:
+    """The scorer with the predictions, on the same data set, of the earlier scorer that its option names."""
+    if not spec.evaluator:
+        return spec
+    if spec.evaluator not in made:
+        raise ConfigError(
+            f"score.scorers: {spec.name!r} is told what {spec.evaluator!r} says, which comes after it: move it up"
+        )
+    stage = made[spec.evaluator]
+    options = {**spec.options, "evaluator": str(stage.folder)}
+    return replace(spec, options=options, inputs={**spec.inputs, "evaluator": stage.content})
 
 
 def _with_graphs(spec: ScorerSpec, examples: Stage, config: RunConfig, run: Run, progress: Progress) -> ScorerSpec:
     """The scorer with the graphs of a data set, where it wants graphs and was given none."""
     needs = getattr(resolve("scorer", SCORERS, spec.scorer), "needs_graphs", None)
-    if needs is None or "graphs" in spec.options or not needs(**spec.options):
+    given = spec.options.get("graphs")
+    if given not in (None, PARSE) or (given is None and (needs is None or not needs(**spec.options))):
         return spec
     graphs = parsed(config, run, examples, progress)
+    options = {key: value for key, value in spec.options.items() if key != "graphs"}
     if graphs is None:
-        return spec
-    options = {**spec.options, "graphs": str(graphs.folder)}
+        return replace(spec, options=options)
+    options["graphs"] = str(graphs.folder)
     return replace(spec, options=options, inputs={**spec.inputs, "graphs": graphs.fingerprint})
 
 
@@ -113,10 +136,15 @@ def scorer_specs(config: RunConfig, evaluators: dict[str, Stage]) -> list[Scorer
         if evaluators
         else []
     )
+    trained = ["evaluator"] if config.corpus is not None or config.train.data else []
+    known = {*trained, *(chosen.name or chosen.scorer for chosen in config.score.scorers)}
     for chosen in config.score.scorers:
-        paths = {k: v for k, v in chosen.options.items() if k in PATHS and isinstance(v, str)}
+        told = str(chosen.options.get("evaluator", ""))
+        of_run = {"evaluator": told in known, "graphs": chosen.options.get("graphs") == PARSE}
+        paths = {k: v for k, v in chosen.options.items() if k in PATHS and isinstance(v, str) and not of_run.get(k)}
         inputs = {key: folder_hash(value) for key, value in paths.items()}
-        specs.append(ScorerSpec(chosen.name or chosen.scorer, chosen.scorer, chosen.options, inputs))
+        evaluator = told if told in known else ""
+        specs.append(ScorerSpec(chosen.name or chosen.scorer, chosen.scorer, chosen.options, inputs, evaluator))
     names = [spec.name for spec in specs]
     if not specs:
         raise ConfigError("score.scorers: name at least one scorer, or train evaluators; see `mdialeval list scorers`")
@@ -186,12 +214,15 @@ def _summary(stage: Stage, spec: ScorerSpec) -> dict[str, Any]:
     statuses: dict[str, int] = {}
     cells: dict[str, list[int]] = {}
     graphs: dict[str, list[int]] = {}
+    adapters: dict[str, Counter[str]] = {}
     spent: Counter[str] = Counter()
     for prediction in stage.read(Prediction):
         statuses[prediction.status] = statuses.get(prediction.status, 0) + 1
         cell = cells.setdefault(f"{prediction.dimension} {prediction.language}", [0, 0])
         cell[0] += prediction.status in SCORED
         cell[1] += 1
+        if "language_adapter" in prediction.detail:
+            adapters.setdefault(prediction.language, Counter())[str(prediction.detail["language_adapter"])] += 1
         if "n_graphs" in prediction.detail:
             seen = graphs.setdefault(prediction.language, [0, 0])
             seen[0] += bool(prediction.detail["n_graphs"])
@@ -206,6 +237,7 @@ def _summary(stage: Stage, spec: ScorerSpec) -> dict[str, Any]:
         **_spent(spent, spec),
         "coverage": {key: f"{scored} of {n}" for key, (scored, n) in sorted(cells.items())},
         **({"graphs": {code: f"{seen} of {n}" for code, (seen, n) in sorted(graphs.items())}} if graphs else {}),
+        **({"language_adapters": {code: dict(n) for code, n in sorted(adapters.items())}} if adapters else {}),
     }
 
 
@@ -221,15 +253,19 @@ def estimates(config: RunConfig, run: Run) -> list[str]:
     """What the scorers that ask a language model would ask, and its price; nothing is asked."""
     lines = []
     for spec in (spec for spec in scorer_specs(config, {}) if spec.scorer == "llm"):
-        options = {"cache": str(run.folder.parent / CACHE), **spec.options}
+        made = {"evaluator"} if spec.evaluator else set()  # before scoring there are no blocks of this run's own
+        made |= {"graphs"} if spec.options.get("graphs") == PARSE else set()
+        given = {key: value for key, value in spec.options.items() if key not in made}
+        options = {"cache": str(run.folder.parent / CACHE), **given}
+        without = f" (without the blocks that this run makes: {', '.join(sorted(made))})" if made else ""
         scorer = create("scorer", SCORERS, spec.scorer, options)
         for source in config.score.sets:
             examples = list(_examples(source, config, run).read(Example))
-            lines.append(f"{spec.name} on {source.title}: {scorer.estimate(examples)}")
+            lines.append(f"{spec.name} on {source.title}: {scorer.estimate(examples)}{without}")
     return lines or ["no scorer asks a language model"]
 
 
-def predictions_of(scored: list[Scored], title: str) -> Iterator[Prediction]:
+def predictions_of(scored: Sequence[Scored], title: str) -> Iterator[Prediction]:
     """All predictions on one data set."""
     for entry in scored:
         if entry.source.title == title:
