@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from mdialeval.agreement.systems import SystemRow
 from mdialeval.records import Agreement
 from mdialeval.report.data import Funnel, RatedSet, ReportData
 from mdialeval.report.html import render, write_report
@@ -202,3 +203,13 @@ def test_a_judges_agreement_with_itself_stands_beside_that_with_the_ratings(page
         a for a in report_data.agreements if (a.scorer, a.language, a.statistic) == ("evaluator", "en", "spearman")
     ]
     assert f"{english.value:.3f}<small>overall" in part
+
+
+def test_systems_are_listed_with_how_often_the_best_one_wins() -> None:
+    rows = (
+        SystemRow("talk", "judge", "sensibleness", "sensible", 40, 1.0, 0.61, None),
+        SystemRow("talk", "judge", "sensibleness", "off_topic", 40, 0.0, 0.2, 0.875),
+    )
+    part = render(ReportData("t", "r", systems=rows)).partition('id="systems"')[2].partition("</section>")[0]
+    assert "off topic" in part and "0.875" in part
+    assert part.count("<tr>") == 3

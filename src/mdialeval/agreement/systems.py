@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import fmean
 
 import numpy as np
 import numpy.typing as npt
@@ -10,6 +13,7 @@ from scipy.stats import rankdata
 
 from mdialeval.agreement.correlations import RELATIVE_SPREAD, Array, correlation
 from mdialeval.agreement.intervals import GroupDraws
+from mdialeval.records import Example, Prediction
 
 MIN_SYSTEMS = 5
 """Fewer systems give no system-level correlation worth a line."""
@@ -103,3 +107,56 @@ def _members(systems: Sequence[str]) -> Array:
     names, codes = np.unique(list(systems), return_inverse=True)
     members: Array = np.eye(len(names))[codes]
     return members
+
+
+@dataclass(frozen=True, slots=True)
+class SystemRow:
+    """How one scorer sees the responses of one system, or of one kind of constructed response.
+
+    Attributes:
+        n: rated and scored responses of the system, over all languages.
+        rating, score: their means.
+        beaten: share of the contexts in which a response of the best-rated system scores higher, ties half; 0.5 is
+            chance, None for the best-rated system itself.
+    """
+
+    dataset: str
+    scorer: str
+    dimension: str
+    system: str
+    n: int
+    rating: float
+    score: float
+    beaten: float | None
+
+
+def by_system(predictions: Iterable[Prediction], examples: Iterable[Example], dataset: str) -> Iterator[SystemRow]:
+    """Mean score and win rate of each system where a scorer's dimension is also rated; best-rated systems first.
+
+    Responses are compared within a dialogue and language only.  Sets in which some responses name no system, or fewer
+    than two systems are named, give nothing.
+    """
+    known = {(e.id, e.language): e for e in examples}
+    if any(not e.system for e in known.values()):
+        return
+    cells: dict[tuple[str, str], dict[str, list[tuple[tuple[str, str], float, float]]]] = defaultdict(dict)
+    for p in predictions:
+        example = known.get((p.example_id, p.language))
+        if example is not None and p.score is not None and p.dimension in example.ratings:
+            context = (example.group or example.id, p.language)
+            row = (context, example.ratings[p.dimension], p.score)
+            cells[p.scorer, p.dimension].setdefault(example.system, []).append(row)
+    for (scorer, dimension), systems in cells.items():
+        ordered = sorted(systems, key=lambda name: (-fmean(r for _, r, _ in systems[name]), name))
+        best: dict[tuple[str, str], list[float]] = defaultdict(list)
+        for context, _, score in systems[ordered[0]]:
+            best[context].append(score)
+        for name in ordered if len(ordered) > 1 else ():
+            rows = systems[name]
+            wins = [(b > s) + (b == s) / 2 for c, _, s in rows for b in best.get(c, ())]
+            yield SystemRow(
+                *(dataset, scorer, dimension, name, len(rows)),
+                rating=fmean(r for _, r, _ in rows),
+                score=fmean(s for *_, s in rows),
+                beaten=fmean(wins) if wins and name != ordered[0] else None,
+            )

@@ -8,6 +8,7 @@ from typing import Literal
 
 from mdialeval.agreement.annotators import SelfAgreement
 from mdialeval.agreement.compare import Comparison
+from mdialeval.agreement.systems import SystemRow
 from mdialeval.records import Agreement, Scalar
 
 Labels = Literal["human", "by construction"]
@@ -229,6 +230,7 @@ class ReportData:
     agreements: tuple[Agreement, ...] = ()
     comparisons: tuple[Comparison, ...] = ()
     repeats: tuple[SelfAgreement, ...] = ()
+    systems: tuple[SystemRow, ...] = ()
     scatters: tuple[Scatter, ...] = ()
     curves: tuple[Curves, ...] = ()
     components: tuple[Component, ...] = ()

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import jinja2
 
 from mdialeval.agreement.annotators import SelfAgreement
+from mdialeval.agreement.systems import SystemRow
 from mdialeval.files import replace_atomically
 from mdialeval.languages import language
 from mdialeval.records import Agreement
@@ -100,6 +101,7 @@ def render(data: ReportData) -> str:
         checks=_checks(data),
         sets=sets,
         repeats=_repeats(data),
+        systems=_systems(data.systems),
         scatters=_scatters(data.scatters),
         curves=[(c, plots.curve_plot(c, f"curves{i}")) for i, c in enumerate(data.curves)],
     )
@@ -111,6 +113,14 @@ def _words(name: str) -> str:
 
 def _language(code: str) -> str:
     return "Mean over languages" if code == MEAN else language(code).name
+
+
+def _systems(rows: Sequence[SystemRow]) -> list[tuple[SystemRow, list[SystemRow]]]:
+    """The rows of each data set, scorer and dimension, under the first of them."""
+    found: dict[tuple[str, str, str], list[SystemRow]] = {}
+    for row in rows:
+        found.setdefault((row.dataset, row.scorer, row.dimension), []).append(row)
+    return [(group[0], group) for group in found.values()]
 
 
 def _headlines(data: ReportData, sets: dict[str, RatedSet]) -> list[Headline]:

@@ -8,6 +8,7 @@ from typing import Any
 
 from mdialeval.agreement.annotators import SelfAgreement
 from mdialeval.agreement.compare import Comparison
+from mdialeval.agreement.systems import SystemRow, by_system
 from mdialeval.config.run import RunConfig
 from mdialeval.pipeline import is_main_rank
 from mdialeval.rank.funnel import Funnel as RankFunnel
@@ -68,6 +69,7 @@ def write(
         agreements=tuple(agreements.read(Agreement)),
         comparisons=tuple(agreements.read(Comparison, COMPARISONS)),
         repeats=tuple(agreements.read(SelfAgreement, REPEATS)),
+        systems=tuple(_systems(scored)),
         scatters=tuple(_scatters(scored)),
         signatures=tuple(_signatures(ranked, scored, fused)),
         components=tuple(_components(config)),
@@ -192,6 +194,11 @@ def _scales(entry: Scored) -> dict[str, tuple[float, float]]:
             low, high = found.get(name, (value, value))
             found[name] = (min(low, value), max(high, value))
     return found
+
+
+def _systems(scored: list[Scored]) -> Iterable[SystemRow]:
+    for entry in scored:
+        yield from by_system(entry.predictions.read(Prediction), entry.examples.read(Example), entry.source.title)
 
 
 def _scatters(scored: list[Scored]) -> Iterable[Scatter]:
