@@ -56,9 +56,15 @@ def parse(config: Config, *, quiet: bool = True) -> Outcome:
     return line.outcome(verb(line.config, line.run, line.corpus(), line.progress))
 
 
-def rank(config: Config, *, quiet: bool = True) -> Outcome:
-    """Estimate translation quality and keep the top k per cent of every language."""
-    line = _Line(config, quiet)
+def rank(config: Config, *, quiet: bool = True, strict: bool = False) -> Outcome:
+    """Estimate translation quality and keep the top k per cent of every language.
+
+    Args:
+        config: with the sections ``corpus``, ``translate`` and ``rank``.
+        quiet: no progress bars.
+        strict: raise a ``DataError`` where a language's scores are all equal or a ranked row has none; else a warning.
+    """
+    line = _Line(config, quiet, strict)
     return line.outcome(line.ranked())
 
 
@@ -66,6 +72,14 @@ def train(config: Config, *, quiet: bool = True) -> Outcome:
     """Train one evaluator a dimension."""
     line = _Line(config, quiet)
     return line.outcome(*line.evaluators().values())
+
+
+def find_rates(config: Config, *, quiet: bool = True) -> dict[str, Any]:
+    """A learning rate sweep for every dimension (``train.rate_finder.RateSweep``); nothing is trained."""
+    from mdialeval.verbs.rates import find_rates as verb
+
+    line = _Line(config, quiet)
+    return verb(line.config, line.run, line.corpus_or_none(), line.ranked_or_none())
 
 
 def score(config: Config, *, quiet: bool = True) -> Outcome:
@@ -92,10 +106,13 @@ def correlate(config: Config, *, quiet: bool = True) -> Outcome:
 
 def report(config: Config, *, quiet: bool = True) -> Outcome:
     """Write report.html and the tables of a run."""
+    return _report(_Line(config, quiet))
+
+
+def _report(line: _Line) -> Outcome:
     from mdialeval.verbs.correlate import correlate as verb
     from mdialeval.verbs.report import write
 
-    line = _Line(config, quiet)
     scored, fused = line.scored(), line.fused()
     agreements = verb(line.config, line.run, scored, fused)
     ranked = line.ranked_or_none()
@@ -108,6 +125,9 @@ def report(config: Config, *, quiet: bool = True) -> Outcome:
 
 def benchmark(config: Config, *, limit: int | None = None, quiet: bool = True) -> Any:
     """Compare strategies of using translated data (``verbs.benchmark.Benchmark``); resumes cell by cell.
+
+    With ``benchmark.parallel`` above 1 cells run in processes of their own: call it below
+    ``if __name__ == "__main__":`` in a script.
 
     Args:
         config: with a section ``benchmark``.
@@ -134,9 +154,9 @@ def ablation(config: Config, *, limit: int | None = None, quiet: bool = True) ->
     return verb(line.config, line.run, line.corpus_or_none(), line.progress, limit)
 
 
-def run(config: Config, *, quiet: bool = True) -> Outcome:
-    """Run the whole line, from the corpus to the report; what is finished is not done again."""
-    return report(config, quiet=quiet)
+def run(config: Config, *, quiet: bool = True, strict: bool = False) -> Outcome:
+    """Run the whole line, from corpus to report; what is finished is not done again.  ``strict``: see ``rank``."""
+    return _report(_Line(config, quiet, strict))
 
 
 def rows(stage: Stage) -> Iterator[Any]:
@@ -226,9 +246,30 @@ def evaluate_estimator(gold: str | Path, config: Config, languages: str = "") ->
         config: the section ``rank`` names the estimator.
         languages: such as ``en-de``, where the file's name does not tell.
     """
-    from mdialeval.verbs.evaluate import evaluate
+    return list(evaluate(gold, config, languages).languages)
 
-    return list(evaluate(read_config(config), gold, languages))
+
+def evaluate(
+    gold: str | Path, config: Config, languages: str = "", output: Path | None = None, plot: Path | None = None
+) -> Any:
+    """``evaluate_estimator`` with the estimator's signature (``verbs.evaluate.Evaluation``), written and drawn.
+
+    Args:
+        gold, config, languages: see ``evaluate_estimator``.
+        output: writes every figure to this .json, .jsonl, .csv, .tsv or .parquet file.
+        plot: draws what is kept at each k against random and oracle selection: a .png, .svg or .pdf file; beside
+            ``output``, as .png, where only that is given.
+    """
+    from mdialeval.verbs.evaluate import evaluate as verb
+    from mdialeval.verbs.evaluate import write
+
+    if plot is not None:
+        from mdialeval.report.kept import check_ending
+
+        check_ending(plot)
+    found = verb(read_config(config), gold, languages)
+    write(found, output, plot)
+    return found
 
 
 def audit(
@@ -265,9 +306,10 @@ def read_config(config: Config) -> RunConfig:
 class _Line:
     """The straight line of one run: each stage is made when a later one asks for it, once."""
 
-    def __init__(self, config: Config, quiet: bool) -> None:
+    def __init__(self, config: Config, quiet: bool, strict: bool = False) -> None:
         from mdialeval.verbs.read import run_of
 
+        self.strict = strict
         self.config = read_config(config)
         self.run: Run = run_of(self.config)
         self.progress = Progress(quiet)
@@ -289,8 +331,8 @@ class _Line:
     def ranked(self) -> Stage:
         from mdialeval.verbs.rank import rank as verb
 
-        make = functools.partial(verb, self.config, self.run, self.corpus(), self.translated(), self.progress)
-        return self._once("ranked", make)
+        inputs = (self.config, self.run, self.corpus(), self.translated(), self.progress)
+        return self._once("ranked", functools.partial(verb, *inputs, strict=self.strict))
 
     def ranked_or_none(self) -> Stage | None:
         return self.ranked() if self.config.corpus is not None and self.config.translate.routes else None

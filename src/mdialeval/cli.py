@@ -34,6 +34,9 @@ Set = Annotated[
 Output = Annotated[
     Path | None, typer.Option("--output", "-o", help="also write the rows to this .jsonl, .csv, .tsv or .parquet file")
 ]
+Strict = Annotated[
+    bool, typer.Option("--strict", help="stop where a language's quality scores are all equal or one is missing")
+]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="no progress bars")]
 
 
@@ -68,9 +71,10 @@ def _call(
     overrides: list[str] | None,
     output: Path | None,
     quiet: bool,
+    **options: bool,
 ) -> None:
     """Run a verb, print what its stages counted, and export its rows where asked for."""
-    outcome = function(_config(path, overrides), quiet=quiet)
+    outcome = function(_config(path, overrides), quiet=quiet, **options)
     from mdialeval.verbs.describe import describe_stages
 
     for line in describe_stages(outcome.stages, outcome.report):
@@ -92,10 +96,19 @@ def _verb(name: str, example: str) -> None:
 
 _verb("translate", "mdialeval translate configs/quickstart.yaml --output translations.jsonl")
 _verb("parse", "mdialeval parse configs/quickstart.yaml --output graphs.jsonl")
-_verb("train", "mdialeval train configs/quickstart.yaml --set train.epochs=2")
 _verb("correlate", "mdialeval correlate configs/quickstart.yaml --output agreement.csv")
 _verb("report", "mdialeval report configs/quickstart.yaml")
-_verb("run", "mdialeval run configs/quickstart.yaml")
+
+
+@app.command()
+def run(
+    config: Config = None, set_: Set = None, output: Output = None, quiet: Quiet = False, strict: Strict = False
+) -> None:
+    """Run the whole line, from the corpus to the report; what is finished is not done again.
+
+    Example: mdialeval run configs/quickstart.yaml
+    """
+    _call(api.run, config, set_, output, quiet, strict=strict)
 
 
 @app.command()
@@ -123,23 +136,32 @@ def rank(
     set_: Set = None,
     output: Output = None,
     quiet: Quiet = False,
+    strict: Strict = False,
     evaluate: Annotated[
         Path | None,
         typer.Option(help="instead: check the estimator against this file of human scores (MLQE-PE, WMT-QE)"),
     ] = None,
     languages: Annotated[str, typer.Option(help="of that file, such as en-de, where its name does not tell")] = "",
+    plot: Annotated[
+        Path | None,
+        typer.Option(help="with --evaluate: draw kept quality (.png, .svg, .pdf); beside --output where not given"),
+    ] = None,
 ) -> None:
     """Estimate translation quality and keep the top k per cent of every language.
 
     Example: mdialeval rank configs/quickstart.yaml --set rank.k=20 --output kept.csv
     """
-    if evaluate is not None:
-        from mdialeval.verbs.describe import describe_evaluation
-
-        for line in describe_evaluation(api.evaluate_estimator(evaluate, _config(config, set_), languages)):
-            typer.echo(line)
+    if evaluate is None:
+        _call(api.rank, config, set_, output, quiet, strict=strict)
         return
-    _call(api.rank, config, set_, output, quiet)
+    from mdialeval.verbs.describe import describe_evaluation
+
+    found = api.evaluate(evaluate, _config(config, set_), languages, output, plot)
+    for line in describe_evaluation(found.languages):
+        typer.echo(line)
+    drawn = plot or (output.with_suffix(".png") if output else None)
+    for path in filter(None, (output, drawn)):
+        typer.echo(f"{path}: written")
 
 
 @app.command()
@@ -147,6 +169,7 @@ def benchmark(
     config: Config = None,
     set_: Set = None,
     limit: Annotated[int | None, typer.Option(help="only the first cells", min=1)] = None,
+    jobs: Annotated[int | None, typer.Option(help="cells at once, each in its own process", min=1)] = None,
     quiet: Quiet = False,
 ) -> None:
     """Compare strategies x k x seeds of using translated data, as one table with tested differences.
@@ -155,8 +178,12 @@ def benchmark(
     """
     from mdialeval.verbs.benchmark import describe
 
-    for line in describe(api.benchmark(_config(config, set_), limit=limit, quiet=quiet)):
+    parallel = [f"benchmark.parallel={jobs}"] if jobs else []
+    found = api.benchmark(_config(config, [*(set_ or ()), *parallel]), limit=limit, quiet=quiet)
+    for line in describe(found):
         typer.echo(line)
+    if found.failures:
+        raise typer.Exit(found.failures[0].error.exit_code)
 
 
 @app.command()
@@ -174,6 +201,31 @@ def ablation(
 
     for line in describe(api.ablation(_config(config, set_), limit=limit, quiet=quiet)):
         typer.echo(line)
+
+
+@app.command()
+def train(
+    config: Config = None,
+    set_: Set = None,
+    output: Output = None,
+    quiet: Quiet = False,
+    find_rate: Annotated[
+        bool, typer.Option("--find-rate", help="instead: a short sweep that suggests a learning rate a dimension")
+    ] = False,
+) -> None:
+    """Train one evaluator a dimension.
+
+    Example: mdialeval train configs/quickstart.yaml --set train.epochs=2
+    """
+    if find_rate:
+        from mdialeval.verbs.rates import describe
+        from mdialeval.verbs.read import run_of
+
+        settings = _config(config, set_)
+        for line in describe(api.find_rates(settings, quiet=quiet), run_of(settings).folder):
+            typer.echo(line)
+        return
+    _call(api.train, config, set_, output, quiet)
 
 
 @app.command()

@@ -13,6 +13,7 @@ import pytest
 from scipy import stats
 
 from mdialeval import api
+from mdialeval.cli import main
 from mdialeval.config.load import parse
 from mdialeval.errors import ConfigError
 from mdialeval.rank.gold import read_gold
@@ -197,3 +198,26 @@ def test_a_combined_signal_is_checked_against_gold(tmp_path: Path) -> None:
     parts = [{"estimator": "given", "options": {"path": str(scores)}}, {"estimator": "dummy", "weight": 1e-6}]
     (found,) = api.evaluate_estimator(gold, {"rank": {"estimator": "combined", "parts": parts}})
     assert found.correlations[0].value == pytest.approx(1.0, abs=1e-4)
+
+
+def test_the_command_line_writes_and_draws_an_evaluation(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gold = tmp_path / "gold.en-pt.tsv"
+    gold.write_text("source\tmt\tscore\n" + "".join(f"word {i}\tpalavra {i}\t{i % 5}\n" for i in range(20)))
+    command = ["mdialeval", "rank", "--evaluate", str(gold), "--set", "rank.estimator=dummy"]
+    for more, made in (
+        (["--output", str(tmp_path / "qe.csv")], ("qe.csv", "qe.png")),
+        (["--plot", str(tmp_path / "kept.svg")], ("kept.svg",)),
+    ):
+        monkeypatch.setattr(sys, "argv", [*command, *more])
+        with pytest.raises(SystemExit) as stop:
+            main()
+        assert not stop.value.code
+        said = capsys.readouterr().out
+        assert "pt: 20 of 20 rows scored" in said
+        assert all(f"{tmp_path / name}: written" in said and (tmp_path / name).stat().st_size for name in made)
+    monkeypatch.setattr(sys, "argv", [*command, "--plot", "kept.txt"])
+    with pytest.raises(SystemExit) as stop:
+        main()
+    assert stop.value.code == ConfigError.exit_code

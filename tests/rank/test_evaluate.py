@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+import csv
+import json
 import math
+import re
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 from scipy import stats
 
 from mdialeval.errors import ConfigError, DataError
 from mdialeval.rank.columns import ColumnsBuilder
 from mdialeval.rank.combine import combine
-from mdialeval.rank.evaluate import evaluate_estimator, meta_evaluate
+from mdialeval.rank.evaluate import QeEvaluation, evaluate_estimator, meta_evaluate
 from mdialeval.rank.gold import first_shift, read_gold
 from mdialeval.rank.select import select
 from mdialeval.records import Translation
+from mdialeval.report.kept import plot_kept
+from mdialeval.verbs.evaluate import Evaluation, write
 
 Row = Callable[..., Translation]
 
@@ -165,3 +171,45 @@ def test_combining_refuses_what_does_not_fit(row: Row) -> None:
         combine(columns, {"comet": [1]}, {"comet": 0})
     with pytest.raises(DataError, match="2 scores for 1 rows"):
         combine(columns, {"comet": [1, 2]}, {"comet": 1})
+
+
+@pytest.fixture
+def evaluations() -> list[QeEvaluation]:
+    rng = np.random.default_rng(3)
+    found = []
+    for language in ("de", "pt"):
+        gold = rng.normal(size=200)
+        found.append(meta_evaluate(gold + rng.normal(size=200), gold, language=language, resamples=50))
+    return found
+
+
+@pytest.mark.parametrize("ending", [".json", ".jsonl", ".csv", ".parquet"])
+def test_evaluations_are_written_with_their_picture(
+    evaluations: list[QeEvaluation], tmp_path: Path, ending: str
+) -> None:
+    path = tmp_path / f"qe{ending}"
+    write(Evaluation(evaluations, "estimator:x|y:1"), path, None)
+    readers = {".json": lambda: json.loads(path.read_text()), ".parquet": lambda: pq.read_table(path).to_pylist()}
+    readers[".csv"] = lambda: list(csv.DictReader(path.open()))
+    readers[".jsonl"] = lambda: [json.loads(line) for line in path.read_text().splitlines()]
+    rows = readers[ending]()
+    assert [row["figure"] for row in rows] == (["pearson", "spearman", "kendall_tau_b"] + ["kept"] * 6) * 2
+    kept = rows[3]
+    assert (kept["language"], float(kept["k"]), int(kept["rows"])) == ("de", 5.0, 10)
+    assert float(kept["value"]) == pytest.approx(evaluations[0].kept[0].mean)
+    assert {row["estimator"] for row in rows} == {"estimator:x|y:1"}
+    assert (tmp_path / "qe.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_the_picture_shows_every_language_and_k_and_is_the_same_each_time(
+    evaluations: list[QeEvaluation], tmp_path: Path
+) -> None:
+    for name in ("a.svg", "b.svg"):
+        plot_kept([*evaluations, meta_evaluate([math.nan], [1.0], language="xx")], tmp_path / name, "estimator:x")
+    text = (tmp_path / "a.svg").read_text()
+    assert text == (tmp_path / "b.svg").read_text()
+    for label in ("de (n = 200, Spearman", "pt (n = 200, Spearman", "random", "oracle", "mean human score", ">75<"):
+        assert label in re.sub(r"<!--(.*?)-->", r">\1<", text).replace("> ", ">").replace(" <", "<"), label
+    plot_kept([], tmp_path / "none.png")
+    with pytest.raises(ConfigError, match=r"unknown ending '.gif' of a plot: use one of .png"):
+        plot_kept(evaluations, tmp_path / "x.gif")

@@ -18,7 +18,7 @@ from mdialeval.config.load import parse
 from mdialeval.errors import ConfigError
 from mdialeval.rank.columns import Columns, ColumnsBuilder
 from mdialeval.rank.funnel import funnels, sample_rows
-from mdialeval.rank.select import cut, ranking_key, select
+from mdialeval.rank.select import cut, length_bins, ranking_key, select
 from mdialeval.records import Translation
 
 Row = Callable[..., Translation]
@@ -225,3 +225,58 @@ def test_memory_of_ranking(n: int, limit: int) -> None:
     kept, megabytes = map(int, done.stdout.split())
     assert abs(kept - n // 2) < 24
     assert megabytes < limit
+
+
+@pytest.fixture
+def by_length(row: Row) -> Callable[[int], Columns]:
+    """Rows whose score falls with the length of the source, and some noise."""
+
+    def build(n: int) -> Columns:
+        rng = np.random.default_rng(4)
+        builder = ColumnsBuilder()
+        for i, length in enumerate(rng.integers(1, 60, n)):
+            score = math.nan if i % 50 == 7 else -int(length) / 20 + rng.normal()
+            builder.add(row("x" * int(length), "y", item=str(i)), score)
+        return builder.build()
+
+    return build
+
+
+@pytest.mark.parametrize("strata", [2, 5, 7])
+def test_each_stratum_keeps_its_own_best(by_length: Callable[[int], Columns], strata: int) -> None:
+    columns = by_length(1000)
+    wanted = (1.0, 5.0, 10.0, 37.5, 50.0, 75.0, 100.0)
+    selection = select(columns, wanted, strata=strata)
+    there = ~np.isnan(columns.score)
+    bins = length_bins(columns.length, strata, there)
+    sizes = np.bincount(bins[there])
+    assert sizes.max() - sizes.min() <= 1
+    assert all(columns.length[bins == b].max() <= columns.length[bins == b + 1].min() for b in range(strata - 1))
+    previous = np.zeros(1000, bool)
+    for k in wanted:
+        kept = selection.kept(k)
+        assert kept.sum() == min(cut(1000, k), there.sum())
+        assert not (previous & ~kept).any()  # nested
+        counts = np.bincount(bins[kept], minlength=strata)
+        assert counts.max() - counts.min() <= 1
+        for b in range(strata):
+            inside = columns.score[bins == b], kept[bins == b]
+            if inside[1].any() and not inside[1].all():
+                assert inside[0][inside[1]].min() >= inside[0][~inside[1]].max()
+        previous = kept
+
+
+def test_strata_keep_the_lengths_of_the_corpus(by_length: Callable[[int], Columns]) -> None:
+    columns = by_length(1000)
+    (shares,), (plain,) = ([f.kept_by_length for f in funnels(select(columns, 50, strata=s))] for s in (5, 1))
+    assert max(shares) - min(shares) < 0.08
+    assert max(plain) - min(plain) > 0.5
+
+
+def test_strata_treat_ties_and_missing_scores_as_ever(ranked: Callable[..., Columns]) -> None:
+    columns = ranked([0.5, math.nan, 0.5, 0.5, 0.9, 0.1])  # one length, divided by input order: 0 2 3, 4 5
+    assert select(columns, 50, strata=2).rank.tolist() == [2, 6, 3, 5, 1, 4]
+    assert select(columns, 50, strata=2, ties="keep-all").rank.tolist() == [2, 6, 2, 2, 1, 5]
+    assert select(ranked([0.1, 0.2]), 50, strata=5).rank.tolist() == [2, 1]
+    with pytest.raises(ConfigError, match=r"rank\.strata"):
+        parse({"rank": {"strata": 0}})

@@ -116,10 +116,10 @@ def _yaml(values: dict[str, Any], path: Path) -> Path:
     return path
 
 
-def _command(verb: str, config: Path, rank: int | None = None, **environment: str) -> subprocess.Popen[str]:
+def _command(verb: str, config: Path, rank: int | None = None, *more: str, **environment: str) -> subprocess.Popen[str]:
     ranks = {} if rank is None else {"RANK": str(rank), "WORLD_SIZE": "2"}
     return subprocess.Popen(
-        [sys.executable, "-m", "mdialeval", verb, str(config), "--quiet"],
+        [sys.executable, "-m", "mdialeval", verb, str(config), "--quiet", *more],
         env={**os.environ, **ranks, **environment},
         text=True,
         stdout=subprocess.PIPE,
@@ -248,6 +248,31 @@ def test_scores_that_are_not_numbers_rank_last_and_equal_ones_are_said(
         (50.0, "pt"),
         (50.0, "es"),
     ]
+
+
+def test_strict_refuses_equal_and_missing_scores(
+    small_run: Small, caplog: pytest.LogCaptureFixture, tmp_path: Path
+) -> None:
+    sys.path.insert(0, str(Path(__file__).parent))
+    values = small_run(rank={"estimator": "test_scale:Odd", "leave_out": []})
+    with pytest.raises(DataError, match=r"pt: all scores are equal.*pt: 24 of 60 rows have no score.*--strict"):
+        api.rank(values, strict=True)
+    caplog.clear()
+    api.rank(values)  # finished above: said again
+    assert "es: all scores are equal, so that the ranking is the input order" in caplog.text
+    api.rank(small_run(), strict=True)
+    config = _yaml(values, tmp_path / "odd.yaml")
+    here = str(Path(__file__).parent)
+    for verb in ("rank", "run"):
+        strict = _command(verb, config, None, "--strict", PYTHONPATH=here)
+        said = strict.communicate(timeout=120)[1]
+        assert strict.returncode == DataError.exit_code, said
+        assert "rows have no score" in said
+        assert "Traceback" not in said
+    assert not list(Path(values["runs"]).glob("small/train-*"))  # `run` stops before it trains
+    lax = _command("rank", config, PYTHONPATH=here)
+    assert "WARNING" in lax.communicate(timeout=120)[1]
+    assert lax.returncode == 0
 
 
 def _corpus(path: Path, ids: Sequence[str]) -> Path:

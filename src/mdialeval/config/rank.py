@@ -55,6 +55,13 @@ class RankConfig(Section):
     )
     context_turns: int = Field(4, ge=1, description="how many turns before it count, for the other two keys")
     ties: Literal["stable", "keep-all"] = Field("stable", description="equal scores: by input order, or all kept")
+    strata: int = Field(
+        1,
+        ge=1,
+        le=100,
+        description="bins of equal size by source length, each of which keeps its own best k per cent, as estimators "
+        "favour short turns; 1 = no bins",
+    )
     leave_out: list[str] | None = Field(
         None,
         description="flags whose rows do not enter the ranking; those that translate.on_flag drops where not given",

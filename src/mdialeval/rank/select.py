@@ -34,7 +34,8 @@ class Selection:
     Attributes:
         k: the percentages asked for, as given; the first one decides ``kept`` and the reasons.
         score: (N,) the ranking key, NaN where there is none.
-        rank: (N,) int32, 1 is best inside its language, 0 where the row was left out before ranking.
+        rank: (N,) int32, 1 is best inside its language, 0 where the row was left out before ranking; with strata the
+            best rows of all strata come first (``stratified_ranks``).
         cuts: language -> one cut rank for each k; a row is kept at that k where ``0 < rank <= cut``.
         constant: languages in which two rows or more were ranked and all keys are equal.
     """
@@ -100,6 +101,7 @@ def select(
     key: Key = "response",
     context_turns: int = 4,
     ties: Ties = "stable",
+    strata: int = 1,
 ) -> Selection:
     """Rank every language and find its cuts; the subsets of several k are nested.
 
@@ -113,6 +115,7 @@ def select(
         context_turns: how many turns before the row count, for the other two keys.
         ties: ``stable`` breaks them by input order; with ``keep-all`` equal rows share the best of their ranks, so
             that all of them are kept where one is.
+        strata: bins of equal size by source length; see ``stratified_ranks``.
     """
     wanted = (float(k),) if isinstance(k, int | float) else tuple(float(value) for value in k)
     check_k(wanted)
@@ -123,7 +126,10 @@ def select(
     for code, language in enumerate(columns.languages):
         rows = np.flatnonzero((columns.language == code) & (columns.left_out < 0))
         values = score[rows]
-        rank[rows] = rank_scores(values, ties)
+        if strata > 1:
+            rank[rows] = stratified_ranks(values, length_bins(columns.length[rows], strata, ~np.isnan(values)), ties)
+        else:
+            rank[rows] = rank_scores(values, ties)
         numbers = values[~np.isnan(values)]
         cuts[language] = tuple(min(cut(len(rows), value), len(numbers)) for value in wanted)
         if len(numbers) > 1 and numbers.min() == numbers.max():
@@ -152,6 +158,57 @@ def rank_scores(scores: NDArray[np.float64], ties: Ties = "stable") -> NDArray[n
     if ties == "keep-all" and len(scores):
         ordered = scores[order]
         first = np.concatenate([[True], (ordered[1:] != ordered[:-1])])
+        places = np.maximum.accumulate(np.where(first, places, 0)).astype(np.int32)
+    rank[order] = places
+    return rank
+
+
+def length_bins(length: NDArray[np.int32], bins: int, there: NDArray[np.bool_] | None = None) -> NDArray[np.int8]:
+    """(N,) the quantile bin of every row by its length, shortest 0; bin sizes differ by one row at most.
+
+    Rows of one length that fall on a border are divided by input order.
+
+    Args:
+        length: (N,) not negative.
+        bins: how many, at most 100.
+        there: (N,) the rows that are divided; all where None.  The others get bin -1.
+
+    >>> length_bins(np.array([5, 1, 9, 5, 5, 2]), 3).tolist()
+    [1, 0, 2, 1, 2, 0]
+    """
+    rows = np.arange(len(length)) if there is None else np.flatnonzero(there)
+    found = np.full(len(length), -1, np.int8)
+    order = rows[np.argsort(length[rows], kind="stable")]
+    for place, part in enumerate(np.array_split(order, bins)):
+        found[part] = place
+    return found
+
+
+def stratified_ranks(
+    scores: NDArray[np.float64], stratum: NDArray[np.int8], ties: Ties = "stable"
+) -> NDArray[np.int32]:
+    """Ranks from 1, by the place inside a row's stratum first and by score second; NaN last.
+
+    The best rows of all strata come first, then the second best of each, and so on: whatever k is, the best k per cent
+    by this rank are the best k per cent of every stratum (to a row, where the strata are of one size), and the subsets
+    of several k are nested.  Estimators' scores fall with the length of the source, and so a plain top k keeps mostly
+    short turns; inside a stratum lengths are alike.
+
+    >>> stratified_ranks(np.array([0.9, 0.8, 0.7, 0.1, 0.3, 0.2]), np.array([0, 0, 0, 1, 1, 1], np.int8)).tolist()
+    [1, 3, 5, 6, 2, 4]
+    """
+    place = np.zeros(len(scores), np.int32)
+    for code in np.unique(stratum[~np.isnan(scores)]):
+        rows = np.flatnonzero((stratum == code) & ~np.isnan(scores))
+        place[rows] = rank_scores(scores[rows], ties)
+    place[np.isnan(scores)] = np.iinfo(np.int32).max
+    order = np.lexsort((-scores, place))  # stable: the input order decides last
+    rank = np.empty(len(scores), np.int32)
+    places = np.arange(1, len(scores) + 1, dtype=np.int32)
+    if ties == "keep-all":
+        by_place, by_score = place[order], scores[order]
+        first = np.ones(len(scores), bool)
+        first[1:] = (by_place[1:] != by_place[:-1]) | (by_score[1:] != by_score[:-1])
         places = np.maximum.accumulate(np.where(first, places, 0)).astype(np.int32)
     rank[order] = places
     return rank

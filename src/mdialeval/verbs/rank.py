@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import bisect
 import dataclasses
+import logging
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -18,6 +19,7 @@ from numpy.typing import NDArray
 
 from mdialeval.config.rank import COMBINED, RankConfig
 from mdialeval.config.run import RunConfig
+from mdialeval.errors import DataError
 from mdialeval.pipeline import Progress, complete
 from mdialeval.rank.columns import EXTENDED, Columns, ColumnsBuilder
 from mdialeval.rank.combine import combine, combined_identity
@@ -28,6 +30,8 @@ from mdialeval.store import Run, Stage
 from mdialeval.tables import from_table, read_table, schema
 from mdialeval.translate.checks import policies
 from mdialeval.verbs.estimate import check_estimators, estimate, scores_of
+
+log = logging.getLogger(__name__)
 
 VERSION = 3
 
@@ -48,13 +52,42 @@ class _Part(NamedTuple):
         return bool(self.scores.summary()["higher_is_better"])
 
 
-def rank(config: RunConfig, run: Run, corpus: Stage, translated: Stage, progress: Progress) -> Stage:
+def rank(
+    config: RunConfig, run: Run, corpus: Stage, translated: Stage, progress: Progress, *, strict: bool = False
+) -> Stage:
     """Estimate and rank all translations; the stage's shards correspond to those of ``translate``.
 
     Raises:
         ConfigError, BackendError: an estimator cannot be made.
-        DataError: a row is too long and ``rank.on_long`` is ``error``.
+        DataError: a row is too long and ``rank.on_long`` is ``error``, or ``strict`` is set and there are ``doubts``.
     """
+    stage = _ranked_stage(config, run, corpus, translated, progress)
+    if strict and (found := doubts(stage)):
+        raise DataError("; ".join(found) + " (refused by --strict)", stage.folder)
+    return stage
+
+
+def doubts(stage: Stage) -> list[str]:
+    """What makes a finished ranking doubtful, a sentence each: equal scores, rows without a score."""
+    found = []
+    funnels = funnels_of(stage)
+    for funnel in (f for f in funnels if f.k == funnels[0].k):
+        if funnel.constant:
+            found.append(f"{funnel.language}: all scores are equal, so that the ranking is the input order")
+        missing = sum(step.n for step in funnel.steps if step.reason == NOT_A_NUMBER)
+        if missing:
+            text = f"{funnel.language}: {missing} of {funnel.n_ranked} rows have no score, rank last and are dropped"
+            lacking = [f"{s.name} scored {s.n_scored}" for s in funnel.signals if s.n_scored < funnel.n_ranked]
+            found.append(f"{text} ({', '.join(lacking)})" if lacking else text)
+        found += [
+            f"{funnel.language}: the scores of {s.name} are all equal, so that it does not count"
+            for s in funnel.signals
+            if s.constant
+        ]
+    return found
+
+
+def _ranked_stage(config: RunConfig, run: Run, corpus: Stage, translated: Stage, progress: Progress) -> Stage:
     section = config.rank
     check_estimators(section, back=config.translate.back)
     leave_out = _left_out(config)
@@ -71,6 +104,8 @@ def rank(config: RunConfig, run: Run, corpus: Stage, translated: Stage, progress
     inputs = {f"scores {place}": part.scores.fingerprint for place, part in enumerate(parts, start=1)}
     stage = run.stage("rank", VERSION, settings, {"translations": translated.fingerprint, **inputs})
     if stage.done:
+        for doubt in doubts(stage):  # said while ranking, too, by ``select``
+            log.warning("%s", doubt)
         return stage
     count = len(corpus.shards())
     languages = [
@@ -145,7 +180,14 @@ class _Language:
 def _rank_language(language: _Language, section: RankConfig, leave_out: tuple[str, ...]) -> list[Funnel]:
     """Write one language's shards; its funnels.  Only numbers of one language at a time are in memory."""
     columns, signals = _columns(language, section, leave_out)
-    selection = select(columns, section.k, key=section.key, context_turns=section.context_turns, ties=section.ties)
+    selection = select(
+        columns,
+        section.k,
+        key=section.key,
+        context_turns=section.context_turns,
+        ties=section.ties,
+        strata=section.strata,
+    )
     wanted = sorted(row for found in sample_rows(selection).values() for row in found)
     samples: dict[int, Translation] = {}
     start, there = 0, language.stage.present()
