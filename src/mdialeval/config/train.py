@@ -171,6 +171,10 @@ class TrainConfig(Section):
     @model_validator(mode="after")
     def _recipes(self) -> Self:
         problems = [
+    gradient_checkpointing: bool = Field(
+        False, description="compute the encoder's layers again on the way back: less memory, a third more time"
+    )
+    tensorboard: bool = Field(False, description="also log for TensorBoard, beside the JSONL log")
             f"dimensions.{name}.recipe: {key!r} is "
             + ("set once for all dimensions" if key in SHARED else "no setting of train")
             for name, dimension in self.dimensions.items()
@@ -197,5 +201,5 @@ class TrainConfig(Section):
 
     @classmethod
     def speed(cls) -> frozenset[str]:
-        """Only the device: the batch size is part of what is learned."""
-        return frozenset({"device"})
+        """Where and how it is computed and logged: the batch size is part of what is learned."""
+        return frozenset({"device", "gradient_checkpointing", "tensorboard"})

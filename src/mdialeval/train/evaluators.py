@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from accelerate import Accelerator
@@ -71,6 +71,20 @@ def train_evaluator(
     pairs: Sequence[TrainingPair],
     dimension: str,
     config: TrainConfig,
+class Ready(NamedTuple):
+    """What a training starts from; ``config`` with the learning rate that the way of tuning has."""
+
+    accelerator: Accelerator
+    network: EvaluatorNetwork
+    tokenizer: Any
+    config: TrainConfig
+    architecture: Architecture
+    markup: Markup
+    base_hash: str
+    train: Data
+    dev: Data
+
+
     folder: Path,
     seed: int,
     *,
@@ -110,32 +124,15 @@ def train_evaluator(
     chosen = limit_pairs(pairs, config.max_pairs, seed)
     check_labels(chosen, "training")
     split = split_by_group(chosen, config.dev_share, seed)
-    device = choose_device(config.device)
-    base, tokenizer = load_base(str(assets.resolve_encoder(config.encoder)), config.encoder_dropout)
-    base_hash = weights_hash(base)
-    has_context = any(p.context for p in split.train)
-    architecture = choose_architecture(config, base, has_context, tuple(languages or ()), home)
-    markup = Markup(config.max_tokens, config.max_turns, config.speakers)
-    train, dev = (_data(part, tokenizer, markup, config, graphs) for part in split)
+    ready = set_up(split, config, seed, graphs, languages, home)
+    accelerator, network, tokenizer, tuned, architecture, markup, base_hash, train, dev = ready
     recipe = _recipe(config, architecture, base_hash, split, seed, [train.graphs, dev.graphs])
     recipe["languages"] = {code: file_hash(path) for code, path in (languages or {}).items()}
-
-    torch.manual_seed(draw(seed, "head").getrandbits(62))
-    network = EvaluatorNetwork(base, architecture)
-    if architecture.tuning is None:
-        network.encoder.freeze(0 if config.graph.only else config.trainable_layers, config.train_embeddings)
-    else:
-        config = config.model_copy(update={"learning_rate": config.tuning.learning_rate})
-        for code, path in (languages or {}).items():
-            load_language(base, code, path)
-    dtype = choose_dtype(config.precision, device, base.config.model_type)
-    mixed = {torch.float32: "no", torch.bfloat16: "bf16", torch.float16: "fp16"}[dtype]
-    accelerator = Accelerator(cpu=device.type == "cpu", mixed_precision=mixed)
     if features is not None and network.reads_text:
         network.to(device)
         train.pooled, dev.pooled = (features.of(network, tokenizer, d.rows, base_hash) for d in (train, dev))
 
-    loop = Loop(accelerator, network, tokenizer, config, seed, folder, recipe)
+    loop = Loop(accelerator, network, tokenizer, tuned, seed, folder, recipe)
     started = time.monotonic()
     progress = loop.run(train, dev, on_step)
     seconds = time.monotonic() - started
@@ -155,7 +152,7 @@ def train_evaluator(
         tuple(_warnings(progress.history[progress.best or 0])),
     )
     if accelerator.is_main_process:
-        training = _training_notes(summary, split, config, seed, data_note, licence)
+        training = _training_notes(summary, split, tuned, seed, data_note, licence)
         settings = Settings(dimension, config.encoder, base_hash, architecture, markup, training)
         save_folder(folder, network, tokenizer, settings, loop.trained | inserted_names(network), model_card(settings))
         loop.clear()
@@ -175,6 +172,38 @@ def choose_architecture(
     pooling = config.pooling
     if pooling == "auto":
         pooling = "parts" if has_context else "response"
+def set_up(
+    split: Split,
+    config: TrainConfig,
+    seed: int,
+    graphs: Mapping[tuple[str, str], PairGraphs] | None = None,
+    languages: Mapping[str, Path] | None = None,
+    home: str = "en",
+) -> Ready:
+    """The untrained network of a recipe and its encoded pairs; arguments and errors as in ``train_evaluator``."""
+    device = choose_device(config.device)
+    base, tokenizer = load_base(str(assets.resolve_encoder(config.encoder)), config.encoder_dropout)
+    base_hash = weights_hash(base)
+    has_context = any(p.context for p in split.train)
+    architecture = choose_architecture(config, base, has_context, tuple(languages or ()), home)
+    markup = Markup(config.max_tokens, config.max_turns, config.speakers)
+    train, dev = (_data(part, tokenizer, markup, config, graphs) for part in split)
+    torch.manual_seed(draw(seed, "head").getrandbits(62))
+    network = EvaluatorNetwork(base, architecture)
+    if architecture.tuning is None:
+        network.encoder.freeze(0 if config.graph.only else config.trainable_layers, config.train_embeddings)
+    else:
+        config = config.model_copy(update={"learning_rate": config.tuning.learning_rate})
+        for code, path in (languages or {}).items():
+            load_language(base, code, path)
+    if config.gradient_checkpointing:
+        network.encoder.checkpoint_gradients()
+    dtype = choose_dtype(config.precision, device, base.config.model_type)
+    mixed = {torch.float32: "no", torch.bfloat16: "bf16", torch.float16: "fp16"}[dtype]
+    accelerator = Accelerator(cpu=device.type == "cpu", mixed_precision=mixed)
+    return Ready(accelerator, network, tokenizer, config, architecture, markup, base_hash, train, dev)
+
+
     branch, graph = None, config.graph
     if graph.use != "none":
         branch = GraphBranch(

@@ -34,6 +34,7 @@ from mdialeval.train.checkpoint import (
 from mdialeval.train.dev import DevFigures
 from mdialeval.train.passes import Data, Passes
 from mdialeval.train.plan import epoch_batches
+from mdialeval.train.tensorboard import board_path, open_board, write_board
 
 log = logging.getLogger(__name__)
 
@@ -68,6 +69,7 @@ class Loop:
         self.trained = trained_names(network)
         frozen = not any(name.startswith("encoder.base.") for name in self.trained)
         self.passes = Passes(accelerator, network, tokenizer, config, seed, frozen)
+        self._board = open_board(board_path(folder)) if config.tensorboard and accelerator.is_main_process else None
         self.speed = 0.0  # pairs per second, all processes together
 
     def run(self, train: Data, dev: Data, on_step: Callable[[int], None] | None = None) -> Progress:
@@ -82,7 +84,7 @@ class Loop:
         """
         self.folder.mkdir(parents=True, exist_ok=True)
         self.passes.prepare(train, dev)
-        optimizer = torch.optim.AdamW(self._parameter_groups(), fused=True)
+        optimizer = torch.optim.AdamW(parameter_groups(self.network, self.config), fused=True)
         names: dict[Tensor, str] = {p: n for n, p in self.network.named_parameters() if n in self.trained}
         progress = load_checkpoint(self.folder, self.network, optimizer, names, self.recipe) or Progress(0, [], None, 0)
         if progress.step:
@@ -118,6 +120,8 @@ class Loop:
                 saved = time.monotonic()
             if on_step is not None:
                 on_step(step + 1)
+        if self._board is not None:
+            self._board.close()
         self.accelerator.wait_for_everyone()
         self._restore_best(progress)
         return progress
@@ -139,19 +143,6 @@ class Loop:
             epochs[-1] = epochs[-1][: max(1, round((config.epochs - whole) * len(epochs[-1])))]
         flat = [batch for epoch in epochs for batch in epoch]
         return [flat[i : i + config.accumulate] for i in range(0, len(flat), config.accumulate)]
-
-    def _parameter_groups(self) -> list[dict[str, Any]]:
-        """Encoder and head at their own rates; no decay on biases and norms."""
-        config = self.config
-        groups: dict[tuple[float, float], list[torch.nn.Parameter]] = {}
-        for name, parameter in self.network.named_parameters():
-            if name in self.trained:
-                rate = config.learning_rate if name.startswith("encoder.base.") else config.head_learning_rate
-                groups.setdefault((rate, config.weight_decay if parameter.ndim > 1 else 0.0), []).append(parameter)
-        return [
-            {"params": params, "lr": rate, "initial_lr": rate, "weight_decay": decay}
-            for (rate, decay), params in groups.items()
-        ]
 
     def _check(self, dev: Data, progress: Progress) -> Progress:
         """Evaluate, keep the weights where they are the best so far, and guard against collapse."""
@@ -190,11 +181,26 @@ class Loop:
         if self.accelerator.is_main_process:
             with open(log_path(self.folder), "a", encoding="utf-8") as stream:
                 stream.write(json.dumps(record) + "\n")
+        if self._board is not None:
+            write_board(self._board, record)
 
 
 def log_path(folder: Path) -> Path:
     """The log, one JSON object a line: beside the folder, since it holds times and is no part of the result."""
     return folder.with_name(folder.name + ".log.jsonl")
+
+
+def parameter_groups(network: EvaluatorNetwork, config: TrainConfig) -> list[dict[str, Any]]:
+    """What learns, for an optimizer: encoder and head at their own rates; no decay on biases and norms."""
+    groups: dict[tuple[float, float], list[torch.nn.Parameter]] = {}
+    for name, parameter in network.named_parameters():
+        if parameter.requires_grad:
+            rate = config.learning_rate if name.startswith("encoder.base.") else config.head_learning_rate
+            groups.setdefault((rate, config.weight_decay if parameter.ndim > 1 else 0.0), []).append(parameter)
+    return [
+        {"params": params, "lr": rate, "initial_lr": rate, "weight_decay": decay}
+        for (rate, decay), params in groups.items()
+    ]
 
 
 def rate_factor(step: int, total: int, warmup: float) -> float:

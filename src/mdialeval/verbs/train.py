@@ -63,8 +63,7 @@ def train(
         stages[dimension] = stage
         if not stage.done:
             items = training_items(corpus, ranked, k, [*data.values()], chosen)
-            allowed = (item for item in items if not leakage.drop & {item.id, item.source_id, _group(item)})
-            pairs = list(_task(dimension, recipe, allowed, config.seed))
+            pairs = allowed_pairs(dimension, recipe, items, leakage, config.seed)
             graphs = TrainingGraphs(config, run, sets, ranked).of_pairs(pairs) if sets else None
             note = ", ".join([*data, *(["corpus"] if corpus else [])])
             _train_one(config, stage, dimension, pairs, note, leakage, progress, graphs, adapters)
@@ -88,6 +87,18 @@ def _languages(config: RunConfig) -> frozenset[str]:
 
 def training_items(
     corpus: Stage | None, ranked: Stage | None, k: float, data: list[Stage], languages: frozenset[str]
+def allowed_pairs(
+    dimension: str, recipe: DimensionConfig, items: Iterator[Item], leakage: Leakage, seed: int
+) -> list[TrainingPair]:
+    """A dimension's training pairs, without the items that leakage leaves out.
+
+    Raises:
+        ConfigError: an unknown task.
+    """
+    allowed = (item for item in items if not leakage.drop & {item.id, item.source_id, _group(item)})
+    return list(_task(dimension, recipe, allowed, seed))
+
+
 ) -> Iterator[Item]:
     """What a task makes pairs from: English in full, every language's best k per cent, and further data as it is.
 
