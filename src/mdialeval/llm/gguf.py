@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import logging
+import mmap
 from collections.abc import Iterator, Sequence
 from math import exp
 from pathlib import Path
@@ -26,6 +27,7 @@ from mdialeval.signature import file_hash, version
 log = logging.getLogger(__name__)
 
 EMBEDDED = "embedded"
+_METADATA = 64 << 20  # bytes within which the metadata end, vocabulary included
 _TOP = 64  # alternatives asked for: score tokens below the 64th hold next to no probability
 
 
@@ -34,8 +36,8 @@ class GgufChat:
 
     Args:
         path: a ``.gguf`` file, or ``embedded``.
-        prompt_format: ``chat`` fills the model's own chat template, ``base`` continues a form; ``auto`` is base for the
-            embedded model and chat for a file.
+        prompt_format: ``chat`` fills the model's own chat template (that of its family for the embedded base model),
+            ``base`` continues a form; ``auto`` is chat where the file has a template and base elsewhere.
         temperature: 0 takes the likeliest token.
         max_tokens: longest reply.
         seed: of the sampling, plus the number of the repetition.
@@ -64,7 +66,12 @@ class GgufChat:
         if not embedded and not Path(path).expanduser().is_file():
             raise ConfigError(f"chat back end 'gguf': no file {path} (working folder: {Path.cwd()})")
         self._path = None if embedded else Path(path).expanduser()
-        self._base = prompt_format == "base" or (prompt_format == "auto" and embedded)
+        self._base = prompt_format == "base"
+        if self._path is not None and prompt_format != "base" and not _has_chat_template(self._path):
+            if prompt_format == "chat":
+                raise ConfigError(f"chat back end 'gguf': {path} has no chat template: use prompt_format: base")
+            self._base = True
+        self._base = self._base or (prompt_format == "auto" and embedded)
         self._temperature, self._max_tokens, self._seed = temperature, max_tokens, seed
         self._window, self._threads, self._reuse = context_tokens, threads, reuse_prefix
         weights = SHA256[:12] if self._path is None else file_hash(self._path)
@@ -112,6 +119,8 @@ class GgufChat:
         parameters.n_ctx, parameters.n_parallel = self._window, 1
         parameters.cpuparams.n_threads = parameters.cpuparams_batch.n_threads = self._threads
         parameters.warmup, parameters.verbosity = False, -1
+        if self._path is None and not self._base:  # the base model's file has none, and llama.cpp would take another's
+            parameters.chat_template, parameters.use_jinja = "gemma", False
         log.info("loading %s", path)
         try:
             return xllamacpp.Server(parameters)
@@ -168,6 +177,14 @@ class GgufChat:
         asked = http.Request(f"{self._server.listening_address}/tokenize", body, {"Content-Type": "application/json"})
         with http.build_opener(http.ProxyHandler({})).open(asked, timeout=30) as reply:
             return [str(token["piece"]) for token in json.load(reply)["tokens"]]
+
+
+def _has_chat_template(path: Path) -> bool:
+    """Whether a GGUF file's metadata, which stand before its tensors, hold a chat template."""
+    if not path.stat().st_size:
+        return False
+    with open(path, "rb") as stream, mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) as content:
+        return content.find(b"tokenizer.chat_template", 0, min(len(content), _METADATA)) >= 0
 
 
 def _failure(reply: dict[str, Any]) -> Completion | None:
