@@ -153,6 +153,10 @@ class TrainConfig(Section):
     patience: int = Field(3, ge=1, description="checks without a better dev figure before training stops")
     clip: float = Field(1.0, gt=0, description="limit of the gradient's norm")
     precision: Literal["auto", "fp32", "bf16", "fp16"] = "auto"
+    gradient_checkpointing: bool = Field(
+        False, description="compute the encoder's layers again on the way back: less memory, a third more time"
+    )
+    tensorboard: bool = Field(False, description="also log for TensorBoard, beside the JSONL log")
     device: str = "auto"
 
     @model_validator(mode="after")
@@ -171,10 +175,6 @@ class TrainConfig(Section):
     @model_validator(mode="after")
     def _recipes(self) -> Self:
         problems = [
-    gradient_checkpointing: bool = Field(
-        False, description="compute the encoder's layers again on the way back: less memory, a third more time"
-    )
-    tensorboard: bool = Field(False, description="also log for TensorBoard, beside the JSONL log")
             f"dimensions.{name}.recipe: {key!r} is "
             + ("set once for all dimensions" if key in SHARED else "no setting of train")
             for name, dimension in self.dimensions.items()

@@ -141,6 +141,19 @@ class TextEncoder(nn.Module):
             module = getattr(self.base, "embeddings", embeddings)
             module.requires_grad_(False)
 
+    def checkpoint_gradients(self) -> None:
+        """Keep one state a layer instead of all that its gradients need, and compute the rest again on the way back.
+
+        Raises:
+            ConfigError: the model type cannot.
+        """
+        if not getattr(self.base, "supports_gradient_checkpointing", False):
+            raise ConfigError(
+                f"train.gradient_checkpointing: {self.base.config.model_type} encoders have none; use a smaller "
+                "batch_size with a larger accumulate"
+            )
+        self.base.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
+
     def forward(self, batch: Batch) -> Tensor:
         """H_S of a batch: (P, D)."""
         return self.combine(self.pooled(batch))
@@ -158,19 +171,6 @@ class TextEncoder(nn.Module):
         output = self.base(**self.inputs(batch), output_hidden_states=self.layers != "last")
         states = (output.last_hidden_state,) if self.layers == "last" else output.hidden_states
         if self.layers == "several":
-    def checkpoint_gradients(self) -> None:
-        """Keep one state a layer instead of all that its gradients need, and compute the rest again on the way back.
-
-        Raises:
-            ConfigError: the model type cannot.
-        """
-        if not getattr(self.base, "supports_gradient_checkpointing", False):
-            raise ConfigError(
-                f"train.gradient_checkpointing: {self.base.config.model_type} encoders have none; use a smaller "
-                "batch_size with a larger accumulate"
-            )
-        self.base.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
-
             states = tuple(states[layer] for layer in self.chosen)
         return torch.stack([self._pool(state, batch, slots) for state in states], dim=2)  # (P, parts, L, W)
 

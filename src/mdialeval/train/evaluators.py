@@ -67,10 +67,6 @@ class TrainSummary:
     warnings: tuple[str, ...]
 
 
-def train_evaluator(
-    pairs: Sequence[TrainingPair],
-    dimension: str,
-    config: TrainConfig,
 class Ready(NamedTuple):
     """What a training starts from; ``config`` with the learning rate that the way of tuning has."""
 
@@ -85,6 +81,10 @@ class Ready(NamedTuple):
     dev: Data
 
 
+def train_evaluator(
+    pairs: Sequence[TrainingPair],
+    dimension: str,
+    config: TrainConfig,
     folder: Path,
     seed: int,
     *,
@@ -129,7 +129,7 @@ class Ready(NamedTuple):
     recipe = _recipe(config, architecture, base_hash, split, seed, [train.graphs, dev.graphs])
     recipe["languages"] = {code: file_hash(path) for code, path in (languages or {}).items()}
     if features is not None and network.reads_text:
-        network.to(device)
+        network.to(accelerator.device)
         train.pooled, dev.pooled = (features.of(network, tokenizer, d.rows, base_hash) for d in (train, dev))
 
     loop = Loop(accelerator, network, tokenizer, tuned, seed, folder, recipe)
@@ -162,16 +162,6 @@ class Ready(NamedTuple):
     return summary
 
 
-def choose_architecture(
-    config: TrainConfig, base: Any, has_context: bool, languages: tuple[str, ...] = (), home: str = "en"
-) -> Architecture:
-    """The architecture of a recipe, its ``auto`` settings decided by the encoder and the data."""
-    attention = config.attention
-    if attention == "auto":
-        attention = "shared" if packs(base) else "joint"
-    pooling = config.pooling
-    if pooling == "auto":
-        pooling = "parts" if has_context else "response"
 def set_up(
     split: Split,
     config: TrainConfig,
@@ -204,6 +194,16 @@ def set_up(
     return Ready(accelerator, network, tokenizer, config, architecture, markup, base_hash, train, dev)
 
 
+def choose_architecture(
+    config: TrainConfig, base: Any, has_context: bool, languages: tuple[str, ...] = (), home: str = "en"
+) -> Architecture:
+    """The architecture of a recipe, its ``auto`` settings decided by the encoder and the data."""
+    attention = config.attention
+    if attention == "auto":
+        attention = "shared" if packs(base) else "joint"
+    pooling = config.pooling
+    if pooling == "auto":
+        pooling = "parts" if has_context else "response"
     branch, graph = None, config.graph
     if graph.use != "none":
         branch = GraphBranch(

@@ -85,8 +85,6 @@ def _languages(config: RunConfig) -> frozenset[str]:
     return frozenset({home}) if config.train.tuning.kind == "madx" else wanted
 
 
-def training_items(
-    corpus: Stage | None, ranked: Stage | None, k: float, data: list[Stage], languages: frozenset[str]
 def allowed_pairs(
     dimension: str, recipe: DimensionConfig, items: Iterator[Item], leakage: Leakage, seed: int
 ) -> list[TrainingPair]:
@@ -99,6 +97,8 @@ def allowed_pairs(
     return list(_task(dimension, recipe, allowed, seed))
 
 
+def training_items(
+    corpus: Stage | None, ranked: Stage | None, k: float, data: list[Stage], languages: frozenset[str]
 ) -> Iterator[Item]:
     """What a task makes pairs from: English in full, every language's best k per cent, and further data as it is.
 
