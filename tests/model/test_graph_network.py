@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 import torch
 
-from mdialeval.errors import ConfigError, DataError
-from mdialeval.graphs.turns import PairGraphs
+from mdialeval.errors import BackendError, ConfigError, DataError
+from mdialeval.graphs.turns import PairGraphs, read_graphs
 from mdialeval.model.attention import attention_maps
 from mdialeval.model.encoder import load_base, weights_hash
 from mdialeval.model.evaluator import Evaluator
@@ -22,6 +22,7 @@ from mdialeval.model.network import Architecture, EvaluatorNetwork, GraphBranch
 from mdialeval.model.saved import Settings, export, load_folder, save_folder
 from mdialeval.records import Example, Graph, Turn, turn_id
 from mdialeval.report.attention import draw_attention
+from mdialeval.scorers.evaluator import EvaluatorScorer
 
 KINDS: list[FusionKind] = ["gate", "concat", "residual"]
 GATES: list[GateKind] = ["vector", "scalar", "none"]
@@ -320,3 +321,38 @@ def test_half_precision_stays_close(tiny_encoder: Path, tmp_path: Path) -> None:
     full = scores(Evaluator.from_pretrained(folder, precision="fp32"), items, graphs_for(items))
     half = scores(Evaluator.from_pretrained(folder, precision="bf16"), items, graphs_for(items))
     assert half == pytest.approx(full, abs=0.05)
+
+
+def test_graphs_with_other_ids_are_noticed(
+    tiny_encoder: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    folder = saved(tiny_encoder, tmp_path / "a", GraphBranch(width=16))
+    path, items = tmp_path / "graphs.txt", examples()[:2]
+    path.write_text("# ::id other#0\n(w / want-01)\n", encoding="utf-8")
+    found = EvaluatorScorer(folder, graphs=path, precision="fp32").score(items)
+    assert [p.detail["n_graphs"] for p in found] == [0, 0]
+    wanted = f"{items[0].id}#{len(items[0].context)}"
+    assert f"looked for ids such as '{wanted}'; known: other#0" in caplog.text
+    caplog.clear()
+    path.write_text(f"# ::id {wanted}\n(w / want-01)\n", encoding="utf-8")
+    assert EvaluatorScorer(folder, graphs=path).score(items)[0].detail["n_graphs"] == 1
+    assert "looked for ids" not in caplog.text
+
+
+def test_graph_files_need_an_id_of_its_own_for_every_graph(tmp_path: Path) -> None:
+    path = tmp_path / "graphs.txt"
+    path.write_text("# ::id a#0\n(w / want-01)\n\n(g / go-02)\n", encoding="utf-8")
+    with pytest.raises(DataError, match=r"graphs\.txt:4.*without `# ::id`"):
+        read_graphs(path)
+    path.write_text("# ::id a#0\n(w / want-01)\n\n# ::id a#0\n(g / go-02)\n", encoding="utf-8")
+    with pytest.raises(DataError, match=r"graphs\.txt:4 \[::id\]: the id 'a#0' occurs twice"):
+        read_graphs(path)
+
+
+def test_an_exported_folder_without_tokenizer_names_the_fix(tiny_encoder: Path, tmp_path: Path) -> None:
+    export(saved(tiny_encoder, tmp_path / "a", GraphBranch(width=16)), tmp_path / "b")
+    for path in (tmp_path / "b").iterdir():
+        if path.name.startswith(("tokenizer", "special_tokens", "vocab", "sentencepiece")):
+            path.unlink()
+    with pytest.raises((BackendError, DataError), match=r"(?i)tokenizer"):
+        Evaluator.from_pretrained(tmp_path / "b")

@@ -14,4 +14,6 @@ class ParseConfig(Section):
 
     parser: str = Field("dependency", description="a parser's name; see `mdialeval list parsers`")
     options: dict[str, Any] = Field(default_factory=dict, description="options of the parser, such as a model folder")
-    batch_size: int = Field(64, ge=1, description="turns a call; changes speed, never the graphs")
+    batch_size: int | None = Field(
+        None, ge=1, description="turns a call, as the parser likes where empty; changes speed, never the graphs"
+    )

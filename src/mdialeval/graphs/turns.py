@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import logging
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from mdialeval.errors import DataError
+from mdialeval.errors import DataError, nearest
 from mdialeval.graphs.penman_codec import read_penman
 from mdialeval.records import Example, Graph, TrainingPair, turn_id
 from mdialeval.tables import read_parquet
+
+log = logging.getLogger(__name__)
+
+MOST_NAMES = 5
+"""Ids that a message lists."""
 
 
 class PairGraphs(NamedTuple):
@@ -35,11 +41,25 @@ def graphs_of(item: Example | TrainingPair, graphs: Mapping[str, Graph]) -> Pair
     return PairGraphs(tuple(found[:-1]), found[-1])
 
 
+def say_if_none(examples: Sequence[Example], graphs: Mapping[str, Graph]) -> None:
+    """Warn where not one turn of some examples is among the graphs: then the ids are of something else."""
+    pairs = (graphs_of(example, graphs) for example in examples)
+    if not examples or not graphs or any(g is not None for pair in pairs for g in (*pair.context, pair.response)):
+        return
+    wanted = turn_id(examples[0].source_id or examples[0].id, len(examples[0].context))
+    log.warning(
+        "none of the turns of %d examples has a graph: looked for ids such as %r; %s",
+        len(examples),
+        wanted,
+        nearest(wanted, list(graphs)[:MOST_NAMES]),
+    )
+
+
 def read_graphs(path: str | Path) -> dict[str, Graph]:
     """Graphs by turn id.
 
     Raises:
-        DataError: nothing is there, or a graph of a PENMAN file has no id.
+        DataError: nothing is there, or a graph of a PENMAN file has no id or that of another one.
     """
     path = Path(path)
     if path.is_dir():
@@ -53,5 +73,7 @@ def read_graphs(path: str | Path) -> dict[str, Graph]:
     for entry in read_penman(path):
         if not entry.graph.id:
             raise DataError("a graph without `# ::id`: it must be the turn's id, such as e7#0", path, entry.line)
+        if entry.graph.id in found:
+            raise DataError(f"the id {entry.graph.id!r} occurs twice: ids must be unique", path, entry.line, "::id")
         found[entry.graph.id] = entry.graph
     return found

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import inspect
+from pathlib import Path
 from typing import Any, Literal
 
 import torch
@@ -25,6 +26,22 @@ Pooling = Literal["parts", "mean", "start", "response"]
 Layers = Literal["last", "mix", "several"]
 
 
+_TOKENIZER_FILES = (
+    "tokenizer.json", "tokenizer_config.json", "vocab.txt", "vocab.json", "sentencepiece.bpe.model", "spiece.model",
+    "spm.model",
+)  # fmt: skip
+
+
+def _check_tokenizer(folder: Path) -> None:
+    """Refuse a local model without a tokenizer, on which the library stumbles somewhere inside."""
+    if (folder / "config.json").exists() and not any((folder / name).exists() for name in _TOKENIZER_FILES):
+        raise BackendError(
+            f"encoder {folder}",
+            f"the folder holds no tokenizer (none of {', '.join(_TOKENIZER_FILES)})",
+            hint="copy the tokenizer's files of the original model beside config.json",
+        )
+
+
 def load_base(where: str, dropout: float | None = None) -> tuple[Any, Any]:
     """The encoder and tokenizer at a folder or hub name, in fp32.
 
@@ -35,6 +52,7 @@ def load_base(where: str, dropout: float | None = None) -> tuple[Any, Any]:
     Raises:
         BackendError: they cannot be loaded; the message says what to do.
     """
+    _check_tokenizer(Path(where))
     try:
         config = AutoConfig.from_pretrained(where)
         for name in ("hidden_dropout_prob", "attention_probs_dropout_prob"):

@@ -35,7 +35,6 @@ class BackTranslationGraph:
         measure: ``usim`` (Choshen and Abend 2018, over AMR), ``smatch`` or ``triples``; see ``graphs.faithfulness``.
         parser: an entry of the table of graph parsers.
         parser_options: the parser's own options.
-        batch_size: texts a call of the parser; changes speed only.
         cache: the SQLite file that remembers parses between calls; without one, distinct texts are parsed once a call.
 
     Raises:
@@ -51,14 +50,12 @@ class BackTranslationGraph:
         *,
         parser: str = "dependency",
         parser_options: Mapping[str, Any] | None = None,
-        batch_size: int = 64,
         cache: str | Path | None = None,
     ) -> None:
         if measure not in MEASURES:
             raise ConfigError(f"graph_back: unknown measure {measure!r}; {nearest(measure, MEASURES)}")
         self._measure: Measure = measure
         self._parser: GraphParser = create("graph parser", PARSERS, parser, parser_options)
-        self._batch_size = batch_size
         self._cache = None if cache is None else Path(cache)
         parts = {"estimator": "graph_back", "measure": measure, "parser": self._parser.identity}
         self.identity = signature_line(parts | {"scipy": version("scipy")})
@@ -97,7 +94,7 @@ class BackTranslationGraph:
         if not texts:
             return []
         with Cache(self._cache, self._parser.identity) if self._cache else nullcontext() as cache:
-            return parse_texts(self._parser, texts, cache, self._batch_size)
+            return parse_texts(self._parser, texts, cache)
 
     def _score(self, source: Graph, back: Graph) -> float | str:
         for side, graph in (("source", source), ("back-translation", back)):

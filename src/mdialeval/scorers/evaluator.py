@@ -8,7 +8,7 @@ from typing import Any
 
 from mdialeval.assets import encoder_assets
 from mdialeval.errors import ConfigError, DataError
-from mdialeval.graphs.turns import read_graphs
+from mdialeval.graphs.turns import read_graphs, say_if_none
 from mdialeval.model.evaluator import Evaluator
 from mdialeval.model.precision import Precision
 from mdialeval.model.saved import read_settings
@@ -55,6 +55,7 @@ class EvaluatorScorer:
             for f in folders
         ]
         self._graphs = read_graphs(graphs) if graphs is not None else None
+        self._branched = any(e.settings.architecture.graph is not None for e in self._evaluators)
         self.dimensions = tuple(dimensions)
         self.signature = " ".join(evaluator.signature for evaluator in self._evaluators)
 
@@ -80,5 +81,7 @@ class EvaluatorScorer:
 
     def score(self, examples: Sequence[Example]) -> list[Prediction]:
         """Predictions, example by example."""
+        if self._graphs is not None and self._branched:
+            say_if_none(examples, self._graphs)
         by_evaluator = [evaluator.predict(examples, self.name, self._graphs) for evaluator in self._evaluators]
         return [prediction for row in zip(*by_evaluator, strict=True) for prediction in row]
