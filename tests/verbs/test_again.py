@@ -24,7 +24,7 @@ Answer = Callable[[str], tuple[int, str]]
 class Server:
     """Speaks the chat protocol; ``answer`` maps a response's text to a status and a reply."""
 
-    def __init__(self) -> None:
+    def __init__(self, port: int = 0) -> None:
         self.asked: list[str] = []
         self.answer: Answer = lambda text: (200, "4")
         server = self
@@ -49,7 +49,7 @@ class Server:
             def log_message(self, *_: object) -> None:
                 pass
 
-        self.http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.http = ThreadingHTTPServer(("127.0.0.1", port), Handler)
         self.url = f"http://127.0.0.1:{self.http.server_port}/v1"
         threading.Thread(target=self.http.serve_forever, args=(0.02,), daemon=True).start()
 
@@ -242,3 +242,45 @@ def test_a_key_that_is_refused_stops_the_first_run_with_a_message(config: dict[s
     server.answer = lambda text: (401, "bad key")
     with pytest.raises(BackendError, match="check the key"):
         api.score(config)
+
+
+def test_a_server_that_dies_loses_no_answered_row(config: dict[str, Any], server: Server) -> None:
+    config["score"]["scorers"][0]["options"]["concurrency"] = 1
+
+    def dying(text: str) -> tuple[int, str]:
+        if len(server.asked) == 9:
+            threading.Thread(target=server.stop).start()
+            server.http.socket.close()
+        return graded(text)
+
+    server.answer = dying
+    with pytest.raises(BackendError, match="no connection"):
+        api.score(config)
+    answered = len(server.asked)
+    assert answered < N
+    again = Server(server.http.server_port)
+    again.answer = graded
+    try:
+        api.score(config)
+    finally:
+        again.stop()
+    assert len(again.asked) == N - answered and not set(again.asked) & set(server.asked)
+    assert judged(config)[0].summary()["statuses"] == {"ok": N}
+
+
+def test_the_key_is_in_no_file_and_no_message(
+    config: dict[str, Any],
+    server: Server,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    secret = "sk-very-secret-0123456789"
+    monkeypatch.setenv("OPENAI_API_KEY", secret)
+    caplog.set_level("DEBUG")
+    server.answer = lambda text: (400, f"bad request of {secret}") if number(text) in FAILING else graded(text)
+    api.run(config)
+    assert secret not in caplog.text
+    files = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert len(files) > 10 and not any(secret.encode() in path.read_bytes() for path in files)
+    assert any("***" in str(p.detail.get("reason")) for p in judged(config)[1])
