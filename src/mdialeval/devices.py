@@ -32,3 +32,19 @@ def choose_device(name: str) -> torch.device:
     if device.type == "cuda" and not torch.cuda.is_available():
         raise ConfigError(f"device {name!r} was asked for, but torch finds no GPU here; use device: auto or cpu")
     return device
+
+
+def use_threads(count: int) -> int:
+    """Let torch compute with this many threads on the CPU; how many it used before."""
+    import torch
+
+    before: int = torch.get_num_threads()
+    torch.set_num_threads(count)
+    return before
+
+
+def gpu_count() -> int:
+    """How many GPUs torch sees."""
+    import torch
+
+    return int(torch.cuda.device_count())

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import json
+from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,7 +15,10 @@ from mdialeval import api
 from mdialeval.config.benchmark import BenchmarkConfig
 from mdialeval.errors import ConfigError
 from mdialeval.store import Run
-from mdialeval.verbs.benchmark import CellResult, cells, describe
+from mdialeval.tables import read_parquet
+from mdialeval.verbs.benchmark import describe
+from mdialeval.verbs.cells import Cell, cells, jobs
+from mdialeval.verbs.results import CellResult, to_latex, to_markdown
 
 Small = Callable[..., dict[str, Any]]
 
@@ -43,7 +50,10 @@ def test_strategies_share_stages_and_leave_one_table(small_run: Small) -> None:
     assert all(r.train_seconds is not None for r in found.results if r.seed == 1 and r.strategy == "english")
     alone = {r.language for r in means if r.strategy == "translate-train"}
     assert alone == {"pt"}  # the rated set has no Spanish, and a mean needs two languages
-    assert (found.report.parent / "results.csv").exists()
+    folder = found.report.parent
+    for name in ("results.csv", "results.parquet", "results.md", "results.tex", "comparisons.csv"):
+        assert (folder / name).stat().st_size > 0
+    assert list(read_parquet(folder / "results.parquet", CellResult)) == list(found.results)
     assert "| english |" in "\n".join(describe(found))
     times = {p: p.stat().st_mtime_ns for p in run.folder.rglob("part-*.parquet")}
     assert api.benchmark(config).results == found.results
@@ -70,3 +80,119 @@ def test_strategies_without_translations_say_what_is_missing(small_run: Small) -
         api.benchmark(small_run(translate={}, benchmark={"strategies": ["multilingual"]}))
     with pytest.raises(ConfigError, match="into_english"):
         api.benchmark(small_run(benchmark={"strategies": ["translate-test"]}))
+
+
+def _tuned(small_run: Small, **benchmark: Any) -> dict[str, Any]:
+    config = small_run(translate={"routes": {"es": "dummy"}}, benchmark=benchmark)
+    config["train"]["dimensions"] = {"sensibleness": {}}
+    config["train"]["tuning"] = {"language_model": {"steps": 2, "max_tokens": 24}}
+    return config
+
+
+def test_lora_and_madx_are_strategies(small_run: Small) -> None:
+    found = api.benchmark(_tuned(small_run, strategies=["english", "lora", "madx"], seeds=[1, 2]))
+    assert not found.failures
+    run = Run(found.report.parents[1])
+    assert len(run.finished("language")) == 2  # English and Spanish, once for both seeds
+    kinds = Counter(stage.settings["tuning"]["kind"] for stage in run.finished("train"))
+    assert kinds == {"full": 2, "lora": 2, "madx": 2}
+    by_kind = {stage.settings["tuning"]["kind"]: stage for stage in run.finished("train")}
+    cards = {k: json.loads((s.folder / "evaluator/evaluator.json").read_text()) for k, s in by_kind.items()}
+    assert cards["lora"]["training"]["languages"].keys() == {"en", "es"}
+    assert cards["madx"]["training"]["languages"].keys() == {"en"}
+    assert {r.strategy for r in found.results if r.seed == -1} == {"english", "lora", "madx", "length", "dummy"}
+
+
+def test_cells_in_several_processes_give_the_same_numbers(small_run: Small, tmp_path: Path) -> None:
+    section = {"strategies": ["english", "multilingual", "translate-test"], "threads": 1, "seeds": [1]}
+    section["into_english"] = {"pt": "dummy:pt-en"}
+    one = _tuned(small_run, **section) | {"runs": str(tmp_path / "one")}
+    two = _tuned(small_run, **section, parallel=2) | {"runs": str(tmp_path / "two")}
+    first, second = api.benchmark(one), api.benchmark(two)
+    assert [_timeless(row) for row in second.results] == [_timeless(row) for row in first.results]
+    assert second.comparisons == first.comparisons
+    shards = {p.relative_to(tmp_path / "one"): p.read_bytes() for p in (tmp_path / "one").rglob("*/part-*.parquet")}
+    assert shards
+    assert {
+        p.relative_to(tmp_path / "two"): p.read_bytes() for p in (tmp_path / "two").rglob("*/part-*.parquet")
+    } == shards
+
+
+def _timeless(row: CellResult) -> CellResult:
+    return replace(row, train_seconds=None)
+
+
+@pytest.mark.parametrize("parallel", [1, 2])
+def test_a_failed_cell_is_told_and_the_others_go_on(small_run: Small, parallel: int) -> None:
+    section = {"strategies": ["english", "translate-test"], "into_english": {"pt": "no-such-engine"}, "threads": 1}
+    config = _tuned(small_run, **section, parallel=parallel)
+    found = api.benchmark(config)
+    assert [failure.cell.strategy for failure in found.failures] == ["translate-test"]
+    assert "no-such-engine" in str(found.failures[0].error)
+    assert any(r.strategy == "english" and r.value is not None for r in found.results)
+    assert any(line.startswith("FAILED translate-test, seed 13: ") for line in describe(found))
+    assert "no-such-engine" in found.report.read_text()
+
+
+def test_where_every_cell_fails_the_first_error_is_raised(small_run: Small) -> None:
+    section = {"strategies": ["translate-test"], "into_english": {"pt": "no-such-engine"}}
+    with pytest.raises(ConfigError, match="no-such-engine"):
+        api.benchmark(_tuned(small_run, **section))
+
+
+def test_a_killed_process_costs_its_own_cells_only_and_a_second_run_mends_them(
+    small_run: Small, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    values = _tuned(small_run, strategies=["english", "multilingual"], parallel=2, threads=1)
+    module = tmp_path / "dying_task.py"
+    module.write_text(
+        "import os, signal\n"
+        "from pathlib import Path\n"
+        "from mdialeval.tasks.sensibleness import Sensibleness\n"
+        "class Dying(Sensibleness):\n"
+        "    def pairs(self, items, seed):\n"
+        "        items = list(items)\n"
+        "        if {item.language for item in items} != {'en'} and not Path(__file__).with_name('mended').exists():\n"
+        "            os.kill(os.getpid(), signal.SIGKILL)\n"
+        "        yield from super().pairs(items, seed)\n"
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    values["train"]["dimensions"] = {"sensibleness": {"task": "dying_task:Dying"}}
+    found = api.benchmark(values)
+    assert [failure.cell.strategy for failure in found.failures] == ["multilingual"]
+    assert "ended with code -9" in str(found.failures[0].error)
+    (tmp_path / "mended").touch()
+    again = api.benchmark(values)
+    assert not again.failures
+    assert {r.strategy for r in again.results} >= {"english", "multilingual"}
+
+
+def test_cells_of_one_training_stay_in_one_job(small_run: Small) -> None:
+    section = {"strategies": ["english", "translate-test", "multilingual", "top-k", "lora", "madx"], "k": [5, 100]}
+    config = api.read_config(small_run(benchmark=section))
+    found = jobs(config, cells(config.benchmark, ["pt"]))
+    names = [[cell.name for cell in job] for job in found]
+    assert names == [["english", "translate-test"], ["multilingual", "top-100"], ["top-5"], ["lora"], ["madx"]]
+
+
+def test_a_strategy_that_tunes_needs_an_encoder_that_learns(small_run: Small) -> None:
+    config = _tuned(small_run, strategies=["lora"])
+    config["train"]["trainable_layers"] = 0
+    with pytest.raises(ConfigError, match="lora put weights of their own"):
+        api.benchmark(config)
+
+
+def test_tables_show_value_spread_interval_coverage_time_and_signature() -> None:
+    row = CellResult(
+        "top-5", 5.0, -1, "a_set", "pt", "sensibleness", "overall", "spearman", 10, 9, 0.41, 0.3, 0.5, 0.012, 61.4,
+        "scorer=evaluator", "",
+    )  # fmt: skip
+    rows = [row, replace(row, language="en", value=None, reason="constant predictions"), replace(row, seed=13)]
+    text, latex = to_markdown(rows), to_latex(rows)
+    assert "0.410 ± 0.012 [0.300, 0.500] (9 of 10)" in text
+    assert "– (constant predictions)" in text
+    assert "| 61 s |" in text
+    assert "- top-5, seed 13: `scorer=evaluator`" in text
+    assert r"a\_set" in latex
+    assert r"0.410 $\pm$ 0.012 [0.300, 0.500] (9 of 10)" in latex
+    assert Cell("top-k", 5.0, None, 13).whole.label == "top-5, seed 13"

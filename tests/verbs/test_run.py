@@ -140,3 +140,10 @@ def test_killed_at_every_stage_the_bytes_are_those_of_an_unbroken_run(small_run:
     assert sum(killed) >= 6
     assert _start(paths["broken"]).wait(300) == 0
     assert _bytes(folder) == _bytes(tmp_path / "whole" / "small")
+
+
+def test_a_run_takes_the_paraphrases_of_its_translations(small_run: Small) -> None:
+    config = small_run(translate={"routes": {"pt": "dummy"}})
+    config["train"]["siamese"] = {"use": "translations"}
+    outcome = api.train(config)
+    assert all(stage.summary()["paraphrases"] > 0 for stage in Run(outcome.run).finished("train"))

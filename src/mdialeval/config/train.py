@@ -7,7 +7,7 @@ from typing import Any, Literal, Self
 from pydantic import Field, ValidationError, model_validator
 
 from mdialeval.config.corpus import Source
-from mdialeval.config.section import LanguageCode, Section
+from mdialeval.config.section import InputPath, LanguageCode, Section
 
 SHARED = frozenset({"dimensions", "data", "languages", "leakage", "device", "encoder", "graph", "tuning"})
 """Settings of ``train`` that no dimension has of its own."""
@@ -94,6 +94,23 @@ class TuningConfig(Section):
     language_model: LanguageModelConfig = Field(default_factory=LanguageModelConfig, description="of madx")
 
 
+class SiameseConfig(Section):
+    """Paraphrases that learn the same label as their originals and are drawn towards them."""
+
+    use: Literal["none", "translations", "file"] = Field(
+        "none", description="translations = the same turn in another language; file = other responses, from a file"
+    )
+    path: InputPath | None = Field(
+        None, description="of use: file; .csv, .tsv or .jsonl, one text and paraphrase a row"
+    )
+    text: str = Field("text", description="the file's column of responses as the training data have them")
+    paraphrase: str = Field("paraphrase", description="the file's column of paraphrases; `language` holds the language")
+    term: Literal["scores", "vectors", "both"] = Field(
+        "both", description="squared difference of the scores, one minus the cosine of the vectors, or their sum"
+    )
+    weight: float = Field(1.0, ge=0, description="of that term")
+
+
 class TrainConfig(Section):
     """The evaluators, their encoder and the training loop."""
 
@@ -135,6 +152,7 @@ class TrainConfig(Section):
     max_turns: int | None = Field(None, ge=0, description="at most this many context turns, the newest")
     speakers: Literal["none", "letters"] = "none"
 
+    siamese: SiameseConfig = Field(default_factory=SiameseConfig, description="training with paraphrases")
     tuning: TuningConfig = Field(default_factory=TuningConfig, description="which weights of the encoder learn")
     graph: GraphConfig = Field(default_factory=GraphConfig, description="the branch over semantic graphs")
 
@@ -158,6 +176,14 @@ class TrainConfig(Section):
     )
     tensorboard: bool = Field(False, description="also log for TensorBoard, beside the JSONL log")
     device: str = "auto"
+
+    @model_validator(mode="after")
+    def _paraphrased(self) -> Self:
+        if self.siamese.use == "file" and self.siamese.path is None:
+            raise ValueError("siamese.path: use: file needs a file of texts and paraphrases")
+        if self.siamese.use != "none" and self.graph.only:
+            raise ValueError("siamese training compares texts, and graph.only reads none: leave one of them out")
+        return self
 
     @model_validator(mode="after")
     def _tuned(self) -> Self:

@@ -93,7 +93,9 @@ class EvaluatorNetwork(nn.Module):
         """Whether the text encoder is used."""
         return self.architecture.graph is None or not self.architecture.graph.only
 
-    def forward(self, inputs: Batch | Tensor, graphs: GraphBatch | None = None, aligned: bool = False) -> Tensor:
+    def forward(
+        self, inputs: Batch | Tensor, graphs: GraphBatch | None = None, aligned: bool = False, vectors: bool = False
+    ) -> Any:
         """Outputs (P,): logits (``bce``) or values (``mse``).
 
         Args:
@@ -101,9 +103,18 @@ class EvaluatorNetwork(nn.Module):
             graphs: of the same pairs in the same order; where None, a network with a graph branch takes every pair as
                 one without a graph.
             aligned: return (2, P), the outputs and the cosine of H_S and H_A of every pair, for the contrastive loss.
+            vectors: return a pair, the outputs and H_S (P, D), for siamese training.
         """
+        sentence = self.head.standardise(self.sentence_vectors(inputs)) if self.reads_text else None
+        outputs = self._outputs(inputs, sentence, graphs, aligned)
+        return (outputs, sentence) if vectors else outputs
+
+    def _outputs(
+        self, inputs: Batch | Tensor, sentence: Tensor | None, graphs: GraphBatch | None, aligned: bool
+    ) -> Tensor:
+        """See ``forward``."""
         if self.graphs is None or self.fusion is None:
-            return self.head(self.head.standardise(self.sentence_vectors(inputs)))  # type: ignore[no-any-return]
+            return self.head(sentence)  # type: ignore[no-any-return]
         n = len(inputs) if isinstance(inputs, Tensor) else len(inputs.rows)
         if graphs is None:
             has_graph = torch.zeros(n, dtype=torch.bool, device=self.head.mean.device)
@@ -112,9 +123,8 @@ class EvaluatorNetwork(nn.Module):
             has_graph = self._kept(graphs.has_graph)
             pooled = self.graphs(graphs, self.encoder.base.get_input_embeddings())
         vectors = self.fusion.graph_vectors(pooled, has_graph)
-        if not self.reads_text:
+        if sentence is None:
             return self.head(vectors)  # type: ignore[no-any-return]
-        sentence = self.head.standardise(self.sentence_vectors(inputs))
         outputs: Tensor = self.head(self.fusion(sentence, vectors, has_graph))
         if not aligned:
             return outputs

@@ -197,12 +197,12 @@ def _cell(a: Agreement, best: float | None, notes: list[str], bounds: str) -> Ce
 def to_markdown(table: Table) -> str:
     """A GitHub-flavoured Markdown table with its caption and footnotes."""
     heads = ["scorer", "measures", *(f"{c} (n={n})" for c, n in zip(table.columns, table.counts, strict=True))]
-    lines = [f"**{_markdown(table.caption)}**", "", "| " + " | ".join(heads) + " |", "|" + " --- |" * len(heads)]
+    lines = [f"**{markdown_text(table.caption)}**", "", "| " + " | ".join(heads) + " |", "|" + " --- |" * len(heads)]
     for row in table.rows:
-        cells = [_markdown(row.scorer), _markdown(row.measures), *(_markdown_cell(c) for c in row.cells)]
+        cells = [markdown_text(row.scorer), markdown_text(row.measures), *(_markdown_cell(c) for c in row.cells)]
         lines.append("| " + " | ".join(cells) + " |")
     if table.notes:
-        lines += ["", *(f"{i}. {_markdown(note)}" for i, note in enumerate(table.notes, 1))]
+        lines += ["", *(f"{i}. {markdown_text(note)}" for i, note in enumerate(table.notes, 1))]
     return "\n".join(lines) + "\n"
 
 
@@ -215,13 +215,17 @@ def _markdown_cell(cell: Cell | None) -> str:
     return " ".join(part for part in (value + note, cell.interval, f"({covered})" if covered else "") if part)
 
 
-def _markdown(text: str) -> str:
+def markdown_text(text: str) -> str:
     return "".join(_MARKDOWN.get(c, c) for c in text)
 
 
 def to_latex(table: Table) -> str:
     """A booktabs table; it needs ``\\usepackage{booktabs}``."""
-    heads = ["Scorer", "Measures", *(f"{_latex(c)} ({n})" for c, n in zip(table.columns, table.counts, strict=True))]
+    heads = [
+        "Scorer",
+        "Measures",
+        *(f"{latex_text(c)} ({n})" for c, n in zip(table.columns, table.counts, strict=True)),
+    ]
     lines = [
         r"\begin{table}[t]",
         r"\centering\small",
@@ -231,11 +235,14 @@ def to_latex(table: Table) -> str:
         r"\midrule",
     ]
     for row in table.rows:
-        cells = [_latex(row.scorer), _latex(row.measures), *(_latex_cell(c) for c in row.cells)]
+        cells = [latex_text(row.scorer), latex_text(row.measures), *(_latex_cell(c) for c in row.cells)]
         lines.append(" & ".join(cells) + r" \\")
     lines += [r"\bottomrule", r"\end{tabular}"]
-    notes = " ".join(f"({i}) {_latex(note)}." for i, note in enumerate(table.notes, 1))
-    lines += [r"\caption{" + f"{_latex(table.caption)}, rated rows in brackets. {notes}".strip() + "}", r"\end{table}"]
+    notes = " ".join(f"({i}) {latex_text(note)}." for i, note in enumerate(table.notes, 1))
+    lines += [
+        r"\caption{" + f"{latex_text(table.caption)}, rated rows in brackets. {notes}".strip() + "}",
+        r"\end{table}",
+    ]
     return "\n".join(lines) + "\n"
 
 
@@ -249,7 +256,7 @@ def _latex_cell(cell: Cell | None) -> str:
     return value + note + (rf" {{\scriptsize {small}}}" if small else "")
 
 
-def _latex(text: str) -> str:
+def latex_text(text: str) -> str:
     return "".join(_LATEX.get(c, c) for c in text)
 
 

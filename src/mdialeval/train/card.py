@@ -38,6 +38,7 @@ def model_card(settings: Settings) -> str:
         f"| kinds | {counted['kinds']} |",
         f"| cut | {notes.get('n_truncated')} pairs cut inside, {notes.get('n_turns_dropped')} context turns dropped |",
         *([graphs_line] if graphs_line else []),
+        *([f"| siamese | {n} pairs with a paraphrase |"] if (n := notes.get("n_paraphrases")) else []),
         f"| dev pairs (other dialogues) | {notes.get('n_dev')} |",
         f"| dev {dev.get('statistic')} | {figure} |",
         f"| dev loss | {dev.get('loss', float('nan')):.4f} (mean predictor {dev.get('mean_loss', float('nan')):.4f}) |",

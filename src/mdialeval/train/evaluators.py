@@ -30,10 +30,12 @@ from mdialeval.model.saved import Settings, save_folder
 from mdialeval.records import TrainingPair
 from mdialeval.signature import file_hash, fingerprint
 from mdialeval.tasks.draws import draw
+from mdialeval.train import siamese
 from mdialeval.train.card import model_card
 from mdialeval.train.loop import Loop
 from mdialeval.train.passes import Data
 from mdialeval.train.plan import Split, check_labels, limit_pairs, split_by_group
+from mdialeval.train.siamese import find_twins
 
 log = logging.getLogger(__name__)
 
@@ -48,6 +50,7 @@ class TrainSummary:
         n_truncated: training pairs that had to be cut inside a turn.
         n_turns_dropped: context turns that did not fit, over all training pairs.
         graphs: pairs with and without a graph, turns dropped from graphs, graphs cut; empty without a graph branch.
+        n_paraphrases: training pairs with a paraphrase, in siamese training.
         seconds, pairs_per_second: of the loop; not part of the result.
         warnings: what a reader of the scores should know.
     """
@@ -62,6 +65,7 @@ class TrainSummary:
     n_truncated: int
     n_turns_dropped: int
     graphs: dict[str, int]
+    n_paraphrases: int
     seconds: float
     pairs_per_second: float
     warnings: tuple[str, ...]
@@ -128,6 +132,11 @@ def train_evaluator(
     accelerator, network, tokenizer, tuned, architecture, markup, base_hash, train, dev = ready
     recipe = _recipe(config, architecture, base_hash, split, seed, [train.graphs, dev.graphs])
     recipe["languages"] = {code: file_hash(path) for code, path in (languages or {}).items()}
+    if config.siamese.use != "none":
+        twins = find_twins(split.train, config.siamese, home)
+        recipe["twins"] = fingerprint(siamese.content(twins))
+        coded = iter(encode_pairs(tokenizer, [twin for twin in twins if twin], markup))
+        train.pair_up([next(coded) if twin else None for twin in twins])
     if features is not None and network.reads_text:
         network.to(accelerator.device)
         train.pooled, dev.pooled = (features.of(network, tokenizer, d.rows, base_hash) for d in (train, dev))
@@ -147,6 +156,7 @@ def train_evaluator(
         sum(row.truncated for row in train.rows),
         sum(row.n_turns_dropped for row in train.rows),
         graph_counts(train.graphs),
+        len(train.twin_of),
         seconds,
         loop.speed,
         tuple(_warnings(progress.history[progress.best or 0])),
@@ -311,6 +321,7 @@ def _training_notes(
         "n_truncated": summary.n_truncated,
         "n_turns_dropped": summary.n_turns_dropped,
         "graphs": summary.graphs,
+        "n_paraphrases": summary.n_paraphrases,
         "dev": summary.dev,
         "warnings": list(summary.warnings),
         "seed": seed,

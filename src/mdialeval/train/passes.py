@@ -27,6 +27,7 @@ from mdialeval.model.memory import Bundles, Fitting, out_of_memory, release
 from mdialeval.model.network import EvaluatorNetwork
 from mdialeval.tasks.draws import draw
 from mdialeval.train.dev import DevFigures, dev_figures
+from mdialeval.train.siamese import drawn_together
 
 log = logging.getLogger(__name__)
 
@@ -56,6 +57,15 @@ class Data:
         self.labels = torch.tensor(labels, dtype=torch.float32)
         self.weights = _class_weights(self.labels) if balance else torch.ones(len(rows))
         self.pooled: Tensor | None = None
+        self.twins: Data | None = None
+        self.twin_of: dict[int, int] = {}  # row -> its twin
+
+    def pair_up(self, rows: Sequence[Row | None]) -> None:
+        """Give the pairs their paraphrases, None where there is none; they learn the label of their pair."""
+        owners = [i for i, row in enumerate(rows) if row is not None]
+        self.twin_of = {owner: twin for twin, owner in enumerate(owners)}
+        twins, ids = [row for row in rows if row is not None], [self.ids[i] for i in owners]
+        self.twins = Data(twins, ids, self.labels[owners].tolist(), balance=False)
 
 
 def _class_weights(labels: Tensor) -> Tensor:
@@ -100,7 +110,8 @@ class Passes:
         if not self.network.reads_text:
             return
         if self.frozen:
-            train.pooled, dev.pooled = self._pool(train.rows), self._pool(dev.rows)
+            for data in (train, dev, *([train.twins] if train.twins else [])):
+                data.pooled = self._pool(data.rows) if data.pooled is None else data.pooled
         self._fit_head(train)
 
     def evaluate(self, data: Data) -> DevFigures:
@@ -186,7 +197,8 @@ class Passes:
         graphs, config = self._graphs(data, rows), self.config
         aligned = graphs is not None and config.graph.contrastive != "none"
         with self.accelerator.autocast():
-            found = model(inputs, graphs, aligned)
+            found = model(inputs, graphs, aligned, vectors=data.twins is not None)
+        found, vectors = found if data.twins is not None else (found, None)
         outputs = (found[0] if aligned else found).float()
         labels, weights = data.labels[rows].to(outputs.device), data.weights[rows].to(outputs.device)
         losses = self.network.losses(outputs, labels)
@@ -200,7 +212,26 @@ class Passes:
         if aligned and graphs is not None:
             contrast = contrastive_loss(found[1], labels > 0.5, graphs.has_graph, config.graph.contrastive)
             loss = loss + config.graph.weight * weights.sum() * contrast
+        if vectors is not None:
+            loss = loss + self._siamese(model, data, rows, outputs, vectors)
         return loss
+
+    def _siamese(self, model: Any, data: Data, rows: Tensor, outputs: Tensor, vectors: Tensor) -> Tensor:
+        """The weighted sum of the paraphrases' losses and of what draws pairs and paraphrases together."""
+        place = {row: i for i, row in enumerate(rows.tolist())}
+        owner_of = {data.twin_of[row]: row for row in place if row in data.twin_of}
+        if data.twins is None or not owner_of:
+            return outputs.new_zeros(())
+        inputs, found = self._inputs(data.twins, bundles(data.twins.rows, list(owner_of), self.pack))
+        owners = torch.tensor([owner_of[twin] for twin in found.tolist()])
+        with self.accelerator.autocast():
+            others, other_vectors = model(inputs, self._graphs(data, owners), vectors=True)
+        others = others.float()
+        mine = torch.tensor([place[owner] for owner in owners.tolist()], device=outputs.device)
+        labels, weights = data.labels[owners].to(others.device), data.weights[owners].to(others.device)
+        scores = self.network.to_scores(outputs[mine]), self.network.to_scores(others)
+        together = drawn_together(scores, (vectors[mine], other_vectors), self.config.siamese.term)
+        return (weights * (self.network.losses(others, labels) + self.config.siamese.weight * together)).sum()
 
     def _graphs(self, data: Data, rows: Tensor) -> GraphBatch | None:
         """The graphs of some rows of the data."""

@@ -16,7 +16,7 @@ from mdialeval.pipeline import Progress, complete, world_size
 from mdialeval.rank.select import cut
 from mdialeval.records import Dialogue, Example, RankedTranslation, TrainingPair, Translation, turn_id
 from mdialeval.registry import create
-from mdialeval.signature import fingerprint
+from mdialeval.signature import file_hash, fingerprint
 from mdialeval.store import TIMING, Run, Stage
 from mdialeval.tasks.protocol import TASKS
 from mdialeval.translate.turns import rebuild
@@ -59,6 +59,8 @@ def train(
         settings = {**section.of(dimension).content("dimensions", "data"), **recipe.content("recipe")}
         settings |= {"dimension": dimension, "top_k": k}
         settings["left_out"] = fingerprint(sorted(leakage.drop)) if leakage.drop else ""
+        if (paraphrases := section.of(dimension).siamese.path) is not None and paraphrases.exists():
+            inputs = {**inputs, "paraphrases": file_hash(paraphrases)}
         stage = run.stage("train", VERSION, {**settings, "seed": config.seed}, inputs)
         stages[dimension] = stage
         if not stage.done:
@@ -216,6 +218,7 @@ def _train_one(
                 "truncated": summary.n_truncated,
                 "turns_dropped": summary.n_turns_dropped,
                 "graphs": summary.graphs,
+                **({"paraphrases": summary.n_paraphrases} if summary.n_paraphrases else {}),
                 **({"language_adapters": sorted(adapters)} if adapters else {}),
                 "leakage": list(leakage.text),
                 "warnings": list(summary.warnings),

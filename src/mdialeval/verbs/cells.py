@@ -1,0 +1,173 @@
+"""The cells of a benchmark: a cell is one training and its scores.
+
+Cells share the stages that they have in common (corpus, translations, ranking, language adapters, the rated sets), and
+each is a stage of its own, so that a run resumes cell by cell, in one process or in several.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from mdialeval.config.benchmark import BenchmarkConfig
+from mdialeval.config.run import RunConfig
+from mdialeval.errors import ConfigError, MdialevalError
+from mdialeval.pipeline import Progress
+from mdialeval.signature import fingerprint
+from mdialeval.store import Run, Stage
+from mdialeval.verbs.language import language_stages
+from mdialeval.verbs.read import source_stage
+from mdialeval.verbs.score import Scored, score
+from mdialeval.verbs.train import train, training_seconds
+from mdialeval.verbs.translate_test import into_english
+
+TUNED = {"lora": "lora", "madx": "madx"}
+"""Strategies that set ``train.tuning.kind``."""
+WITHOUT_TRANSLATIONS = ("english", "translate-test", "madx")
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One training: a strategy, its k (top-k only), the language it is for (translate-train only) and a seed."""
+
+    strategy: str
+    k: float | None
+    language: str | None
+    seed: int
+
+    @property
+    def name(self) -> str:
+        """What tables call it; the same for all seeds and languages of a strategy.
+
+        >>> Cell("top-k", 5.0, None, 13).name, Cell("english", None, None, 13).name
+        ('top-5', 'english')
+        """
+        return self.strategy if self.k is None else f"top-{self.k:g}"
+
+    @property
+    def label(self) -> str:
+        """It alone, in words.
+
+        >>> Cell("translate-train", None, "pt", 13).label
+        'translate-train pt, seed 13'
+        """
+        return f"{self.name}{f' {self.language}' if self.language else ''}, seed {self.seed}"
+
+    @property
+    def whole(self) -> Cell:
+        """The strategy: the evaluators of single languages are one together."""
+        return replace(self, language=None)
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A cell that could not be made, and why; the others went on."""
+
+    cell: Cell
+    error: MdialevalError
+
+    @property
+    def text(self) -> str:
+        """One sentence."""
+        return f"{self.cell.label}: {self.error}"
+
+
+@dataclass(frozen=True, slots=True)
+class Bench:
+    """What every cell starts from.
+
+    Attributes:
+        config: the whole configuration.
+        run: where stages are kept.
+        corpus: the English originals.
+        ranked: their ranked translations, or None.
+    """
+
+    config: RunConfig
+    run: Run
+    corpus: Stage
+    ranked: Stage | None
+
+
+def cells(section: BenchmarkConfig, languages: Sequence[str]) -> list[Cell]:
+    """All cells, cheap baselines of every seed first."""
+    found = []
+    for seed in section.seeds:
+        for strategy in section.strategies:
+            if strategy == "top-k":
+                found += [Cell(strategy, k, None, seed) for k in section.k]
+            elif strategy == "translate-train":
+                found += [Cell(strategy, None, language, seed) for language in languages]
+            else:
+                found.append(Cell(strategy, None, None, seed))
+    return found
+
+
+def check_strategies(config: RunConfig, ranked: Stage | None) -> None:
+    """Refuse what no cell could do, before the first one starts.
+
+    Raises:
+        ConfigError: a strategy needs translations, a route into English or another setting that is not there.
+    """
+    section = config.benchmark
+    needy = [s for s in section.strategies if s not in WITHOUT_TRANSLATIONS]
+    if needy and ranked is None:
+        raise ConfigError(f"benchmark.strategies: {', '.join(needy)} need translations: set translate.routes")
+    if "translate-test" in section.strategies and not section.into_english:
+        raise ConfigError("benchmark.into_english: translate-test needs a route into English, such as {pt: firefox}")
+    tuned = [s for s in section.strategies if s in TUNED]
+    frozen = config.train.trainable_layers == 0 or config.train.train_embeddings or config.train.graph.only
+    if tuned and frozen:
+        raise ConfigError(
+            f"benchmark.strategies: {', '.join(tuned)} put weights of their own into the text encoder: leave out "
+            "train.trainable_layers: 0, train.train_embeddings and train.graph.only"
+        )
+
+
+def prepare(bench: Bench, progress: Progress) -> None:
+    """Make the stages that cells share, so that cells in several processes only read them."""
+    config = bench.config
+    size, language = config.execution.shard_size, config.translate.source
+    for source in config.score.sets:
+        source_stage(source, language, size, bench.run)
+    data = [source_stage(source, language, size, bench.run) for source in config.train.data]
+    if "madx" in config.benchmark.strategies:
+        madx = cell_config(config, Cell("madx", None, None, config.seed))
+        language_stages(madx, bench.run, bench.corpus, bench.ranked, data, progress)
+
+
+def run_cell(bench: Bench, cell: Cell, progress: Progress) -> tuple[list[Scored], float | None]:
+    """Train a cell's evaluators and score every set with them; also the seconds of the training, where noted."""
+    chosen = cell_config(bench.config, cell)
+    evaluators = train(chosen, bench.run, bench.corpus, bench.ranked, progress)
+    times = [training_seconds(stage) for stage in evaluators.values()]
+    total = sum(t for t in times if t is not None) if None not in times else None
+    if cell.strategy == "translate-test":
+        return into_english(chosen, bench.run, evaluators, progress), total
+    return score(chosen, bench.run, evaluators, progress), total
+
+
+def cell_config(config: RunConfig, cell: Cell) -> RunConfig:
+    """The run's configuration with the cell's languages, k, tuning and seed."""
+    section = config.train
+    languages = {
+        "english": [config.translate.source],
+        "translate-test": [config.translate.source],
+        "translate-train": [cell.language] if cell.language else [],
+    }.get(cell.strategy, [])
+    k = cell.k if cell.k is not None else 100.0
+    dimensions = {name: recipe.model_copy(update={"top_k": k}) for name, recipe in section.dimensions.items()}
+    tuning = section.tuning.model_copy(update={"kind": TUNED.get(cell.strategy, section.tuning.kind)})
+    training = section.model_copy(update={"languages": languages, "dimensions": dimensions, "tuning": tuning})
+    scoring = config.score.model_copy(update={"scorers": []})
+    return config.model_copy(update={"seed": cell.seed, "train": training, "score": scoring})
+
+
+def jobs(config: RunConfig, chosen: Sequence[Cell]) -> list[list[Cell]]:
+    """Cells that can be made side by side: those that share a training (english and translate-test) stay together."""
+    found: dict[str, list[Cell]] = {}
+    for cell in chosen:
+        made = cell_config(config, cell)
+        key = fingerprint([made.seed, made.train.content("data"), [d.top_k for d in made.train.dimensions.values()]])
+        found.setdefault(key, []).append(cell)
+    return list(found.values())
