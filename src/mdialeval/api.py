@@ -264,7 +264,7 @@ def evaluate(
     from mdialeval.verbs.evaluate import write
 
     if plot is not None:
-        from mdialeval.report.kept import check_ending
+        from mdialeval.report.figures import check_ending
 
         check_ending(plot)
     found = verb(read_config(config), gold, languages)

@@ -307,6 +307,10 @@ def test_attention_maps_of_sentence_and_graph(tiny_encoder: Path, tmp_path: Path
     draw_attention(maps, tmp_path / "b.svg", "one example")
     drawing = (tmp_path / "a.svg").read_bytes()
     assert drawing == (tmp_path / "b.svg").read_bytes()
+    draw_attention(maps, tmp_path / "c.png")
+    assert (tmp_path / "c.png").read_bytes().startswith(b"\x89PNG")
+    with pytest.raises(ConfigError, match="unknown ending"):
+        draw_attention(maps, tmp_path / "c.jpeg")
     assert all(word in drawing for word in (b"<svg", b"one example", b"sentence", b"graph"))
     with pytest.raises(DataError, match="none of the turns"):
         attention_maps(evaluator, items[1], graphs)

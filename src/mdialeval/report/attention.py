@@ -2,28 +2,32 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import matplotlib
 from matplotlib.figure import Figure
 
-from mdialeval.files import replace_atomically
 from mdialeval.model.attention import AttentionMaps
+from mdialeval.report.figures import check_ending, write_figure
 
 CELL, MARGIN = 0.16, 1.5  # inches
 
 
 def draw_attention(maps: AttentionMaps, path: str | Path, title: str = "") -> None:
-    """Write the maps as one SVG; the darker a cell, the more its row looks at its column.
+    """Write the maps as one figure; the darker a cell, the more its row looks at its column.
 
     Args:
         maps: of ``model.attention.attention_maps``.
-        path: of the SVG.
+        path: of a .svg, .png or .pdf file.
         title: above the figure.
+
+    Raises:
+        ConfigError: another ending.
     """
+    path = Path(path)
+    check_ending(path)
     sizes = [len(maps.tokens), len(maps.nodes)]
     width, height = sum(CELL * n + MARGIN for n in sizes), CELL * max(sizes) + MARGIN
     style: Any = {"svg.fonttype": "none", "svg.hashsalt": "mdialeval", "text.parse_math": False, "font.size": 7}
@@ -34,13 +38,7 @@ def draw_attention(maps: AttentionMaps, path: str | Path, title: str = "") -> No
         _panel(right, maps.graph, maps.nodes, "graph")
         if title:
             figure.suptitle(title)
-        buffer = io.BytesIO()
-        figure.savefig(buffer, format="svg", metadata={"Date": None})
-
-    def put(stream: BinaryIO) -> None:
-        stream.write(buffer.getvalue())
-
-    replace_atomically(Path(path), put)
+        write_figure(figure, path)
 
 
 def _panel(axes: Any, matrix: Any, labels: Sequence[str], title: str) -> None:

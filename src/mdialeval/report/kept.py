@@ -10,11 +10,8 @@ from typing import Any
 import matplotlib
 from matplotlib.figure import Figure
 
-from mdialeval.errors import ConfigError
-from mdialeval.files import replace_atomically
 from mdialeval.rank.evaluate import QeEvaluation
-
-ENDINGS = (".png", ".svg", ".pdf")
+from mdialeval.report.figures import check_ending, write_figure
 
 _KEPT, _CHANCE, _ORACLE = "#1b6ca8", "#767676", "#b3541e"
 _STYLE: Any = {  # matplotlib types its settings key by key
@@ -65,19 +62,7 @@ def plot_kept(found: Sequence[QeEvaluation], path: Path, title: str = "") -> Non
             figure.legend(handles, labels, loc="outside lower center", ncols=3, handlelength=2.4)
         if title:
             figure.suptitle(title, fontsize=10)
-        metadata = {"Date": None} if path.suffix == ".svg" else {"CreationDate": None} if path.suffix == ".pdf" else {}
-        form = path.suffix.removeprefix(".")
-        replace_atomically(path, lambda stream: figure.savefig(stream, format=form, dpi=160, metadata=metadata))
-
-
-def check_ending(path: Path) -> None:
-    """Refuse a file that is not one of ``ENDINGS`` before anything is computed.
-
-    Raises:
-        ConfigError: another ending.
-    """
-    if path.suffix not in ENDINGS:
-        raise ConfigError(f"{path}: unknown ending {path.suffix!r} of a plot: use one of {', '.join(ENDINGS)}")
+        write_figure(figure, path)
 
 
 def _panel(axes: Any, evaluation: QeEvaluation, *, first: bool) -> None:
