@@ -40,6 +40,10 @@ Strict = Annotated[
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="no progress bars")]
 
 
+_JUDGES = ("mdialeval.llm.asking", "mdialeval.scorers.llm")
+"""What they log is progress: replies a second, and in the end tokens and money."""
+
+
 def main() -> None:
     """Run the command line; a user's mistake prints a message and ends with its own exit code."""
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
@@ -74,6 +78,9 @@ def _call(
     **options: bool,
 ) -> None:
     """Run a verb, print what its stages counted, and export its rows where asked for."""
+    if not quiet and "MDIALEVAL_LOG" not in os.environ:
+        for name in _JUDGES:
+            logging.getLogger(name).setLevel(logging.INFO)
     outcome = function(_config(path, overrides), quiet=quiet, **options)
     from mdialeval.verbs.describe import describe_stages
 

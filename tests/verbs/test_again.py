@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import logging
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -12,7 +14,9 @@ from typing import Any
 import pytest
 
 from mdialeval import api
+from mdialeval.cli import main
 from mdialeval.errors import BackendError
+from mdialeval.llm import asking
 from mdialeval.records import Agreement, Prediction
 from mdialeval.store import MANIFEST, Run, Stage
 
@@ -284,3 +288,33 @@ def test_the_key_is_in_no_file_and_no_message(
     files = [path for path in tmp_path.rglob("*") if path.is_file()]
     assert len(files) > 10 and not any(secret.encode() in path.read_bytes() for path in files)
     assert any("***" in str(p.detail.get("reason")) for p in judged(config)[1])
+
+
+def test_the_command_line_tells_replies_a_second_tokens_and_money(
+    config: dict[str, Any],
+    server: Server,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.delenv("MDIALEVAL_LOG", raising=False)
+    monkeypatch.setattr(asking, "_REPORT_S", 0.0)
+    path = tmp_path / "judge.yaml"
+    path.write_text(json.dumps(config), encoding="utf-8")
+    loggers = [logging.getLogger(name) for name in ("mdialeval.llm.asking", "mdialeval.scorers.llm")]
+    try:
+        monkeypatch.setattr(sys, "argv", ["mdialeval", "score", str(path), "--dry-run"])
+        with pytest.raises(SystemExit):
+            main()
+        assert "20 calls" in capsys.readouterr().out and server.asked == []
+        monkeypatch.setattr(sys, "argv", ["mdialeval", "score", str(path)])
+        with pytest.raises(SystemExit):
+            main()
+    finally:
+        for logger in loggers:
+            logger.setLevel(logging.NOTSET)
+    assert "6 of 6 replies, " in caplog.text and " a second" in caplog.text
+    assert "6 replies (0 cached), 300 + 6 tokens, 0.0003 EUR" in caplog.text
+    out = capsys.readouterr().out
+    assert "prompt_tokens 1,000" in out and "money 0.0010 EUR" in out
