@@ -11,9 +11,10 @@ from typing import Any
 import pytest
 
 from mdialeval import api
+from mdialeval.cache import Cache
 from mdialeval.errors import ConfigError, DataError
 from mdialeval.graphs.dummy import DummyParser
-from mdialeval.records import Graph
+from mdialeval.records import Graph, RankedTranslation
 from mdialeval.store import Run, Stage
 from mdialeval.verbs.describe import describe_stages
 
@@ -124,6 +125,22 @@ def test_graphs_are_parsed_and_found_for_training_and_scoring(small_run: Small, 
     assert [t["graphs"] for t in told] == [{"en": "24 of 24", "pt": "24 of 24"}, {"pt": "0 of 6"}]
     assert {"evaluator", "length", "dummy"} == {s.summary()["scorer"] for s in outcome.stages}
     assert "graphs" not in next(s.summary() for s in outcome.stages if s.summary()["scorer"] == "length")
+
+
+def test_graphs_of_back_translations_rank_through_the_cache_of_parse(small_run: Small) -> None:
+    rank = {"estimator": "graph_back", "options": {"parser": "dummy"}, "k": 60}
+    values = small_run(translate={"routes": {"pt": "dummy"}, "back": True}, rank=rank, parse={"parser": "dummy"})
+    stage = api.rank(values).stages[0]
+    rows = list(stage.read(RankedTranslation))
+    assert stage.summary()["unscored"] == {}
+    ranked = [row for row in rows if row.rank is not None]
+    assert len(ranked) > 20
+    assert all(row.score is not None and 0 <= row.score <= 1 for row in ranked)
+    assert all(row.reason in ("kept", "below_cut") for row in ranked)
+    with Cache(Path(values["runs"]) / "parse.sqlite", DummyParser().identity) as cache:
+        assert cache.get([rows[0].translation.source])[0] is not None
+    with pytest.raises(ConfigError, match=r"needs translate\.back: true"):
+        api.rank(small_run(translate={"routes": {"pt": "dummy"}}, rank=rank))
 
 
 def _stages(run: Path, verb: str) -> list[Stage]:
