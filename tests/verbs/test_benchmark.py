@@ -17,7 +17,7 @@ from mdialeval.errors import ConfigError
 from mdialeval.store import Run
 from mdialeval.tables import read_parquet
 from mdialeval.verbs.benchmark import describe
-from mdialeval.verbs.cells import Cell, cells, jobs
+from mdialeval.verbs.cells import Cell, cell_config, cells, jobs
 from mdialeval.verbs.results import CellResult, to_latex, to_markdown
 
 Small = Callable[..., dict[str, Any]]
@@ -175,9 +175,14 @@ def test_cells_of_one_training_stay_in_one_job(small_run: Small) -> None:
     assert names == [["english", "translate-test"], ["multilingual", "top-100"], ["top-5"], ["lora"], ["madx"]]
 
 
-def test_a_strategy_that_tunes_needs_an_encoder_that_learns(small_run: Small) -> None:
-    config = _tuned(small_run, strategies=["lora"])
-    config["train"]["trainable_layers"] = 0
+def test_a_recipe_that_freezes_the_encoder_is_for_the_other_strategies(small_run: Small) -> None:
+    config = _tuned(small_run, strategies=["english", "lora"])
+    config["train"] |= {"trainable_layers": 0, "dimensions": {"sensibleness": {"recipe": {"trainable_layers": 0}}}}
+    made = api.read_config(config)
+    lora, english = (cell_config(made, Cell(name, None, None, 13)).train for name in ("lora", "english"))
+    assert lora.of("sensibleness").trainable_layers is None
+    assert english.of("sensibleness").trainable_layers == 0
+    config["train"]["graph"] = {"use": "joint", "only": True}
     with pytest.raises(ConfigError, match="lora put weights of their own"):
         api.benchmark(config)
 

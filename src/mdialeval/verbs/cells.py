@@ -116,11 +116,10 @@ def check_strategies(config: RunConfig, ranked: Stage | None) -> None:
     if "translate-test" in section.strategies and not section.into_english:
         raise ConfigError("benchmark.into_english: translate-test needs a route into English, such as {pt: firefox}")
     tuned = [s for s in section.strategies if s in TUNED]
-    frozen = config.train.trainable_layers == 0 or config.train.train_embeddings or config.train.graph.only
-    if tuned and frozen:
+    if tuned and config.train.graph.only:
         raise ConfigError(
-            f"benchmark.strategies: {', '.join(tuned)} put weights of their own into the text encoder: leave out "
-            "train.trainable_layers: 0, train.train_embeddings and train.graph.only"
+            f"benchmark.strategies: {', '.join(tuned)} put weights of their own into the text encoder, which "
+            "train.graph.only does not use: leave one of them out"
         )
 
 
@@ -148,7 +147,10 @@ def run_cell(bench: Bench, cell: Cell, progress: Progress) -> tuple[list[Scored]
 
 
 def cell_config(config: RunConfig, cell: Cell) -> RunConfig:
-    """The run's configuration with the cell's languages, k, tuning and seed."""
+    """The run's configuration with the cell's languages, k, tuning and seed.
+
+    Settings that freeze or free the encoder's own weights are left out where a strategy puts in weights to learn.
+    """
     section = config.train
     languages = {
         "english": [config.translate.source],
@@ -158,7 +160,13 @@ def cell_config(config: RunConfig, cell: Cell) -> RunConfig:
     k = cell.k if cell.k is not None else 100.0
     dimensions = {name: recipe.model_copy(update={"top_k": k}) for name, recipe in section.dimensions.items()}
     tuning = section.tuning.model_copy(update={"kind": TUNED.get(cell.strategy, section.tuning.kind)})
-    training = section.model_copy(update={"languages": languages, "dimensions": dimensions, "tuning": tuning})
+    changes = {"languages": languages, "dimensions": dimensions, "tuning": tuning}
+    if cell.strategy in TUNED:
+        changes |= {"trainable_layers": section.trainable_layers or None, "train_embeddings": False}
+        for name, recipe in dimensions.items():
+            own = {key: v for key, v in recipe.recipe.items() if key not in ("trainable_layers", "train_embeddings")}
+            dimensions[name] = recipe.model_copy(update={"recipe": own})
+    training = section.model_copy(update=changes)
     scoring = config.score.model_copy(update={"scorers": []})
     return config.model_copy(update={"seed": cell.seed, "train": training, "score": scoring})
 

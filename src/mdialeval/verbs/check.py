@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from mdialeval.assets import encoder_assets
@@ -10,10 +10,13 @@ from mdialeval.config.corpus import Source
 from mdialeval.config.run import RunConfig
 from mdialeval.rank.protocol import ESTIMATORS
 from mdialeval.readers.protocol import READERS
-from mdialeval.registry import Asset, assets, resolve
+from mdialeval.registry import Asset, assets, package_asset, resolve
 from mdialeval.scorers.protocol import SCORERS
 from mdialeval.tasks.protocol import TASKS
 from mdialeval.translate.route import route_assets
+
+TUNING_PACKAGES: Mapping[str, str] = {"lora": "peft", "adapter": "adapters", "madx": "adapters"}
+"""What a way of tuning needs, be it ``train.tuning.kind`` or a strategy of the benchmark."""
 
 
 class Need(NamedTuple):
@@ -48,6 +51,8 @@ def _needs(config: RunConfig) -> Iterator[Need]:
         for name, dimension in config.train.dimensions.items():
             resolve("task", TASKS, dimension.task or name)
         yield from (Need("train", a) for a in encoder_assets(config.train.encoder))
+        kinds = {config.train.tuning.kind, *config.benchmark.strategies}
+        yield from (Need("train", package_asset(TUNING_PACKAGES[k])) for k in sorted(kinds & TUNING_PACKAGES.keys()))
     for source in config.train.data:
         yield from _source("train", source)
     for source in config.score.sets:
