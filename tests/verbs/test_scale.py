@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 from ruamel.yaml import YAML
 
+import mdialeval.pipeline
 from mdialeval import api
 from mdialeval.errors import BackendError, DataError, ResumeError
 from mdialeval.rank.columns import LEFT_OUT, ColumnsBuilder
@@ -24,6 +25,7 @@ from mdialeval.rank.select import select
 from mdialeval.records import Dialogue, Flag, RankedTranslation, Translation
 from mdialeval.store import Run, Stage
 from mdialeval.tables import from_table, to_table
+from mdialeval.verbs import estimate, parse, translate
 from mdialeval.verbs.rank import _ranked
 
 Small = Callable[..., dict[str, Any]]
@@ -273,6 +275,29 @@ def test_strict_refuses_equal_and_missing_scores(
     lax = _command("rank", config, PYTHONPATH=here)
     assert "WARNING" in lax.communicate(timeout=120)[1]
     assert lax.returncode == 0
+
+
+def test_every_machine_keeps_its_own_caches(small_run: Small, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """SQLite's locks do not hold over a network: workers on other machines than the driver's write files of their own."""
+    values = small_run(translate={"routes": {"pt": "dummy"}, "back": True})
+    values["parse"] = {"parser": "dummy"}
+    values["rank"] = {"estimator": "graph_back", "options": {"parser": "dummy"}}
+    run = mdialeval.pipeline.run_shards
+
+    def elsewhere(stage: Stage, count: int, factory: Any, record: type, **more: Any) -> None:
+        with monkeypatch.context() as patched:
+            patched.setattr("socket.gethostname", lambda: "other")
+            estimate._estimator.cache_clear()
+            run(stage, count, factory, record, **more)
+
+    for verb in (translate, parse, estimate):
+        monkeypatch.setattr(verb, "run_shards", elsewhere)
+    api.parse(values)
+    api.rank(values)
+    assert sorted(path.name for path in (tmp_path / "runs").glob("*.sqlite")) == [
+        "parse-other.sqlite",
+        "translate-other.sqlite",
+    ]
 
 
 def _corpus(path: Path, ids: Sequence[str]) -> Path:

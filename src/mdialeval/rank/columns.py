@@ -61,9 +61,13 @@ class ColumnsBuilder:
     Args:
         leave_out: flags whose rows do not enter the ranking.
         higher_is_better: direction of the estimator's scores; they are turned so that higher is better.
+        places: whether item and turn of the rows are kept, which only keys over several turns look at; else all 0.
     """
 
-    def __init__(self, leave_out: Collection[str] = LEFT_OUT, *, higher_is_better: bool = True) -> None:
+    def __init__(
+        self, leave_out: Collection[str] = LEFT_OUT, *, higher_is_better: bool = True, places: bool = True
+    ) -> None:
+        self._places = places
         self._leave_out = frozenset(leave_out)
         self._sign = 1.0 if higher_is_better else -1.0
         self._score, self._language, self._item = array("d"), array("h"), array("i")
@@ -85,8 +89,9 @@ class ColumnsBuilder:
             current = (row.item_id, self._items)
             self._last[row.language] = current
             self._items += 1
-        self._item.append(current[1])
-        self._turn.append(row.turn)
+        if self._places:
+            self._item.append(current[1])
+            self._turn.append(row.turn)
         self._language.append(self._languages.setdefault(row.language, len(self._languages)))
         self._length.append(len(row.source))
         self._left_out.append(-1 if reason is None else self._reasons.setdefault(reason, len(self._reasons)))
@@ -107,17 +112,11 @@ class ColumnsBuilder:
         language, *others = pc.unique(table["language"]).to_pylist()
         if others:
             raise ValueError(f"one language at a time, not {language} and {', '.join(others)}")
-        ids = table["item_id"].to_numpy()
-        known, number = self._last.get(language, (None, -1))
-        starts = np.concatenate([[ids[0] != known], ids[1:] != ids[:-1]])
-        items = np.where(np.cumsum(starts) == 0, number, self._items - 1 + np.cumsum(starts))
-        self._items += int(starts.sum())
-        self._last[language] = (ids[-1], int(items[-1]))
+        if self._places:
+            self._extend_places(language, table)
         left_out = np.full(rows, -1, np.int16)
         for row, reason in sorted(_reasons(table, self._leave_out).items()):
             left_out[row] = self._reasons.setdefault(reason, len(self._reasons))
-        self._item.frombytes(items.astype(np.int32).tobytes())
-        self._turn.frombytes(table["turn"].to_numpy().astype(np.int32).tobytes())
         code = self._languages.setdefault(language, len(self._languages))
         self._language.frombytes(np.full(rows, code, np.int16).tobytes())
         self._length.frombytes(pc.utf8_length(table["source"]).to_numpy().astype(np.int32).tobytes())
@@ -125,16 +124,28 @@ class ColumnsBuilder:
         self._score.frombytes(np.where(left_out < 0, self._sign * score, math.nan).astype(np.float64).tobytes())
         self._truncated.extend(truncated.astype(np.bool_).tobytes())
 
+    def _extend_places(self, language: str, table: pa.Table) -> None:
+        ids = table["item_id"].to_numpy()
+        known, number = self._last.get(language, (None, -1))
+        starts = np.concatenate([[ids[0] != known], ids[1:] != ids[:-1]])
+        items = np.where(np.cumsum(starts) == 0, number, self._items - 1 + np.cumsum(starts))
+        self._items += int(starts.sum())
+        self._last[language] = (ids[-1], int(items[-1]))
+        self._item.frombytes(items.astype(np.int32).tobytes())
+        self._turn.frombytes(table["turn"].to_numpy().astype(np.int32).tobytes())
+
     def build(self) -> Columns:
-        """The arrays of all rows so far."""
+        """The arrays of all rows so far, without a copy: nothing can be added afterwards."""
+        none = np.broadcast_to(np.int32(0), len(self))
+        one = len(self._languages) == 1
         return Columns(
-            np.array(self._score, np.float64),
-            np.array(self._language, np.int16),
-            np.array(self._item, np.int32),
-            np.array(self._turn, np.int32),
-            np.array(self._length, np.int32),
-            np.array(self._left_out, np.int16),
-            np.frombuffer(bytes(self._truncated), np.bool_),
+            np.frombuffer(self._score, np.float64),
+            np.broadcast_to(np.int16(0), len(self)) if one else np.frombuffer(self._language, np.int16),
+            np.frombuffer(self._item, np.int32) if self._places else none,
+            np.frombuffer(self._turn, np.int32) if self._places else none,
+            np.frombuffer(self._length, np.int32),
+            np.frombuffer(self._left_out, np.int16),
+            np.frombuffer(self._truncated, np.bool_),
             tuple(self._languages),
             tuple(self._reasons),
         )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal
@@ -24,6 +24,7 @@ log = logging.getLogger(__name__)
 
 Key = Literal["response", "context+response", "min"]
 Ties = Literal["stable", "keep-all"]
+_RANGES, _RANGE_ROWS, _SAMPLE = 32, 50_000, 8192
 KEPT, BELOW_CUT, NOT_A_NUMBER = "kept", "below_cut", "not_a_number"
 
 
@@ -47,11 +48,18 @@ class Selection:
     cuts: Mapping[str, tuple[int, ...]]
     constant: tuple[str, ...]
 
-    def kept(self, k: float | None = None) -> NDArray[np.bool_]:
-        """(N,) whether each row is among the best k per cent of its language; the first k where None is given."""
+    def kept(self, k: float | None = None, rows: slice = slice(None)) -> NDArray[np.bool_]:
+        """(rows,) whether each row is among the best k per cent of its language.
+
+        Args:
+            k: one of those asked for; the first where None.
+            rows: only these rows.
+        """
         place = 0 if k is None else self.k.index(k)
-        cuts = np.array([self.cuts[language][place] for language in self.columns.languages] or [0], np.int32)
-        return (self.rank > 0) & (self.rank <= cuts[self.columns.language])
+        cuts = [self.cuts[language][place] for language in self.columns.languages] or [0]
+        rank = self.rank[rows]
+        last = cuts[0] if len(cuts) == 1 else np.array(cuts, np.int32)[self.columns.language[rows]]
+        return (rank > 0) & (rank <= last)
 
     def reason(self, row: int) -> str:
         """Why a row was kept or dropped at the first k."""
@@ -124,43 +132,73 @@ def select(
     cuts: dict[str, tuple[int, ...]] = {}
     constant = []
     for code, language in enumerate(columns.languages):
-        rows = np.flatnonzero((columns.language == code) & (columns.left_out < 0))
-        values = score[rows]
+        ranked = (columns.language == code) & (columns.left_out < 0)
+        numbers = ranked & ~np.isnan(score)
+        n, scored = int(np.count_nonzero(ranked)), int(np.count_nonzero(numbers))
         if strata > 1:
-            rank[rows] = stratified_ranks(values, length_bins(columns.length[rows], strata, ~np.isnan(values)), ties)
+            stratified_ranks(score, length_bins(columns.length, strata, numbers), ranked, ties, rank)
         else:
-            rank[rows] = rank_scores(values, ties)
-        numbers = values[~np.isnan(values)]
-        cuts[language] = tuple(min(cut(len(rows), value), len(numbers)) for value in wanted)
-        if len(numbers) > 1 and numbers.min() == numbers.max():
+            rank_scores(score, ties, ranked, rank)
+        cuts[language] = tuple(min(cut(n, value), scored) for value in wanted)
+        low, high = np.min(score, where=numbers, initial=math.inf), np.max(score, where=numbers, initial=-math.inf)
+        if scored > 1 and low == high:
             constant.append(language)
-            log.warning(
-                "%s: all %d scores equal %.6g, so the ranking is the input order", language, len(numbers), numbers[0]
-            )
-        if missing := len(values) - len(numbers):
-            log.warning(
-                "%s: %d of %d rows have no score; they rank last and are dropped", language, missing, len(values)
-            )
+            log.warning("%s: all %d scores equal %.6g, so the ranking is the input order", language, scored, low)
+        if n > scored:
+            log.warning("%s: %d of %d rows have no score; they rank last and are dropped", language, n - scored, n)
     return Selection(columns, wanted, score, rank, cuts, tuple(constant))
 
 
-def rank_scores(scores: NDArray[np.float64], ties: Ties = "stable") -> NDArray[np.int32]:
+def rank_scores(
+    scores: NDArray[np.float64],
+    ties: Ties = "stable",
+    among: NDArray[np.bool_] | None = None,
+    out: NDArray[np.int32] | None = None,
+) -> NDArray[np.int32]:
     """Ranks from 1 (highest score), NaN last.
+
+    Sorted are some tens of ranges of scores, one after the other, so that the memory stays that of the arrays given.
+
+    Args:
+        scores: (N,).
+        ties: see ``select``.
+        among: (N,) which rows are ranked; all where None.
+        out: (N,) where their ranks go; the others are not touched.  New, 0 for the others, where None.
 
     >>> rank_scores(np.array([0.5, np.nan, 0.9, 0.5])).tolist()
     [2, 4, 1, 3]
     >>> rank_scores(np.array([0.5, np.nan, 0.9, 0.5]), "keep-all").tolist()
     [2, 4, 1, 2]
     """
-    order = np.argsort(-scores, kind="stable")  # NumPy sorts NaN to the end
-    rank = np.empty(len(scores), np.int32)
-    places = np.arange(1, len(scores) + 1, dtype=np.int32)
-    if ties == "keep-all" and len(scores):
-        ordered = scores[order]
-        first = np.concatenate([[True], (ordered[1:] != ordered[:-1])])
-        places = np.maximum.accumulate(np.where(first, places, 0)).astype(np.int32)
-    rank[order] = places
-    return rank
+    among = np.ones(len(scores), bool) if among is None else among
+    out = np.zeros(len(scores), np.int32) if out is None else out
+    done = 0
+    for rows in _ranges(scores, among):
+        values = scores[rows]
+        order = np.argsort(-values, kind="stable")
+        places = np.arange(done + 1, done + len(rows) + 1, dtype=np.int32)
+        if ties == "keep-all" and len(rows):
+            ordered = values[order]
+            first = np.concatenate([[True], (ordered[1:] != ordered[:-1])])
+            places = np.maximum.accumulate(np.where(first, places, 0)).astype(np.int32)
+        out[rows[order]] = places
+        done += len(rows)
+    return out
+
+
+def _ranges(scores: NDArray[np.float64], among: NDArray[np.bool_]) -> Iterator[NDArray[np.int64]]:
+    """Row numbers in input order: those with the highest scores first, of about one size, last those that are NaN."""
+    sample = scores[:: max(1, len(scores) // _SAMPLE)]
+    sample = sample[np.isfinite(sample)]
+    parts = min(_RANGES, len(scores) // _RANGE_ROWS + 1)
+    inner = np.linspace(1, 0, parts + 1)[1:-1]
+    borders = np.unique(np.quantile(sample, inner))[::-1] if len(sample) and len(inner) else np.empty(0)
+    upper = math.inf
+    for border in borders:
+        yield np.flatnonzero(among & (scores > border) & (scores <= upper))
+        upper = border
+    yield np.flatnonzero(among & (scores <= upper))
+    yield np.flatnonzero(among & np.isnan(scores))
 
 
 def length_bins(length: NDArray[np.int32], bins: int, there: NDArray[np.bool_] | None = None) -> NDArray[np.int8]:
@@ -176,16 +214,27 @@ def length_bins(length: NDArray[np.int32], bins: int, there: NDArray[np.bool_] |
     >>> length_bins(np.array([5, 1, 9, 5, 5, 2]), 3).tolist()
     [1, 0, 2, 1, 2, 0]
     """
-    rows = np.arange(len(length)) if there is None else np.flatnonzero(there)
+    there = np.ones(len(length), bool) if there is None else there
+    counts = np.bincount(length[there])
+    ends = np.cumsum(counts)
+    starts, total = ends - counts, int(counts.sum())
+    sizes = np.full(bins, total // bins) + (np.arange(bins) < total % bins)
+    borders = np.cumsum(sizes)[:-1]
+    first, last = (np.searchsorted(borders, at, side="right") for at in (starts, ends - 1))
     found = np.full(len(length), -1, np.int8)
-    order = rows[np.argsort(length[rows], kind="stable")]
-    for place, part in enumerate(np.array_split(order, bins)):
-        found[part] = place
+    np.copyto(found, np.append(first, -1).astype(np.int8)[np.minimum(length, len(first))], where=there)
+    for size in np.flatnonzero((first != last) & (counts > 0)):  # at most bins - 1 lengths
+        rows = np.flatnonzero(there & (length == size))
+        found[rows] = np.searchsorted(borders, starts[size] + np.arange(len(rows)), side="right")
     return found
 
 
 def stratified_ranks(
-    scores: NDArray[np.float64], stratum: NDArray[np.int8], ties: Ties = "stable"
+    scores: NDArray[np.float64],
+    stratum: NDArray[np.int8],
+    among: NDArray[np.bool_],
+    ties: Ties = "stable",
+    out: NDArray[np.int32] | None = None,
 ) -> NDArray[np.int32]:
     """Ranks from 1, by the place inside a row's stratum first and by score second; NaN last.
 
@@ -194,24 +243,30 @@ def stratified_ranks(
     of several k are nested.  Estimators' scores fall with the length of the source, and so a plain top k keeps mostly
     short turns; inside a stratum lengths are alike.
 
-    >>> stratified_ranks(np.array([0.9, 0.8, 0.7, 0.1, 0.3, 0.2]), np.array([0, 0, 0, 1, 1, 1], np.int8)).tolist()
+    Args:
+        scores: (N,).
+        stratum: (N,) -1 where a row has no score.
+        among, ties, out: see ``rank_scores``.
+
+    >>> scores, stratum = np.array([0.9, 0.8, 0.7, 0.1, 0.3, 0.2]), np.array([0, 0, 0, 1, 1, 1], np.int8)
+    >>> stratified_ranks(scores, stratum, np.ones(6, bool)).tolist()
     [1, 3, 5, 6, 2, 4]
     """
+    out = np.zeros(len(scores), np.int32) if out is None else out
     place = np.zeros(len(scores), np.int32)
-    for code in np.unique(stratum[~np.isnan(scores)]):
-        rows = np.flatnonzero((stratum == code) & ~np.isnan(scores))
-        place[rows] = rank_scores(scores[rows], ties)
-    place[np.isnan(scores)] = np.iinfo(np.int32).max
-    order = np.lexsort((-scores, place))  # stable: the input order decides last
-    rank = np.empty(len(scores), np.int32)
-    places = np.arange(1, len(scores) + 1, dtype=np.int32)
-    if ties == "keep-all":
+    for code in range(int(stratum.max(initial=-1)) + 1):
+        rank_scores(scores, ties, among & (stratum == code), place)
+    rows = np.flatnonzero(among & (place > 0))
+    order = rows[np.lexsort((-scores[rows], place[rows]))]  # stable: the input order decides last
+    places = np.arange(1, len(rows) + 1, dtype=np.int32)
+    if ties == "keep-all" and len(rows):
         by_place, by_score = place[order], scores[order]
-        first = np.ones(len(scores), bool)
-        first[1:] = (by_place[1:] != by_place[:-1]) | (by_score[1:] != by_score[:-1])
+        first = np.concatenate([[True], (by_place[1:] != by_place[:-1]) | (by_score[1:] != by_score[:-1])])
         places = np.maximum.accumulate(np.where(first, places, 0)).astype(np.int32)
-    rank[order] = places
-    return rank
+    out[order] = places
+    missing = np.flatnonzero(among & (place == 0))
+    out[missing] = np.arange(len(rows) + 1, len(rows) + len(missing) + 1)
+    return out
 
 
 def ranking_key(columns: Columns, key: Key, context_turns: int) -> NDArray[np.float64]:
@@ -223,7 +278,7 @@ def ranking_key(columns: Columns, key: Key, context_turns: int) -> NDArray[np.fl
     """
     score = columns.score
     if key == "response" or not len(score):
-        return score.copy()
+        return score
     previous = _previous_turn(columns)
     total, lowest, count = score.copy(), score.copy(), np.ones(len(score), np.int32)
     at = previous.copy()

@@ -64,6 +64,25 @@ class Funnel:
 
 
 @dataclass(frozen=True, slots=True)
+class Cut:
+    """What the best k per cent of one language are.
+
+    Attributes:
+        ranked: translations that were ranked.
+        kept: rows among them that are kept at this k.
+        score: the lowest score kept, None where nothing was kept.
+        mean: of the scores kept.
+    """
+
+    language: str
+    k: float
+    ranked: int
+    kept: int
+    score: float | None
+    mean: float | None
+
+
+@dataclass(frozen=True, slots=True)
 class FlagCount:
     """How often one check fired in one language: ``rows`` of ``of`` translations."""
 
@@ -223,6 +242,7 @@ class ReportData:
     settings: Mapping[str, Mapping[str, Scalar]] = field(default_factory=dict)
     notices: tuple[Notice, ...] = ()
     funnels: tuple[Funnel, ...] = ()
+    cuts: tuple[Cut, ...] = ()
     flags: tuple[FlagCount, ...] = ()
     distributions: tuple[Distribution, ...] = ()
     trainings: tuple[Training, ...] = ()

@@ -14,7 +14,7 @@ from mdialeval.files import replace_atomically
 from mdialeval.languages import language
 from mdialeval.records import Agreement
 from mdialeval.report import plots
-from mdialeval.report.data import Distribution, Funnel, Notice, RatedSet, ReportData, Scatter
+from mdialeval.report.data import Cut, Distribution, Funnel, Notice, RatedSet, ReportData, Scatter
 from mdialeval.report.tables import (
     COMPANIONS,
     MEAN,
@@ -93,6 +93,7 @@ def render(data: ReportData) -> str:
         notices=(*data.notices, *_coverage_notices(data.agreements)),
         headlines=_headlines(data, sets),
         funnels=_funnels(data.funnels),
+        cuts=_cuts(data.cuts),
         flags=_flags(data),
         distributions=_distributions(data.distributions),
         trainings=[
@@ -168,6 +169,12 @@ def _funnels(funnels: Sequence[Funnel]) -> list[tuple[str, list[Funnel], list[st
         (name, rows, list(dict.fromkeys(r for f in rows for r, _ in f.reasons)), plots.funnel_plot(rows, f"funnel{i}"))
         for i, (name, rows) in enumerate(named.items())
     ]
+
+
+def _cuts(cuts: Sequence[Cut]) -> dict[str, Any]:
+    """Languages down, k across, ascending."""
+    languages = list(dict.fromkeys(c.language for c in cuts))
+    return {"k": sorted({c.k for c in cuts}), "languages": languages, "of": {(c.language, c.k): c for c in cuts}}
 
 
 def _flags(data: ReportData) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import functools
 import json
 import math
+import socket
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -18,6 +19,7 @@ import numpy as np
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from mdialeval.cache import on_this_host
 from mdialeval.config.rank import PartConfig, RankConfig
 from mdialeval.config.run import RunConfig
 from mdialeval.errors import ConfigError
@@ -121,16 +123,17 @@ def _key(section: RankConfig, part: PartConfig, cache: Path | None) -> str:
         "batch_size": section.batch_size,
         "device": section.device,
         "on_long": section.on_long,
-        "cache": str(cache) if cache else None,
     }
-    return json.dumps([part.estimator, part.options, shared], sort_keys=True)
+    home = [str(cache), socket.gethostname()] if cache else None
+    return json.dumps([part.estimator, part.options, shared, home], sort_keys=True)
 
 
 @functools.lru_cache(maxsize=1)
 def _estimator(key: str) -> QualityEstimator:
     """The estimator behind its name and options as JSON."""
-    name, options, shared = json.loads(key)
-    return create_estimator(name, options, **shared)
+    name, options, shared, home = json.loads(key)
+    cache = str(on_this_host(Path(home[0]), home[1])) if home else None
+    return create_estimator(name, options, cache=cache, **shared)
 
 
 @dataclass(frozen=True, slots=True)

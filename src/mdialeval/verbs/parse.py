@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import functools
 import json
+import socket
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from mdialeval.cache import Cache
+from mdialeval.cache import Cache, on_this_host
 from mdialeval.config.parse import ParseConfig
 from mdialeval.config.run import RunConfig
 from mdialeval.errors import DataError
@@ -44,7 +45,7 @@ def parse(config: RunConfig, run: Run, corpus: Stage, progress: Progress) -> Sta
     parser = _parser(_key(config.parse))
     settings = {**config.parse.content("options"), "parser": parser.identity}
     stage = run.stage("parse", VERSION, settings, {"corpus": corpus.fingerprint})
-    factory = _Factory(config.parse, corpus, run.folder.parent / CACHE)
+    factory = _Factory(config.parse, corpus, run.folder.parent / CACHE, socket.gethostname())
     run_shards(stage, len(corpus.shards()), factory, Graph, execution=config.execution, progress=progress)
     complete(stage, lambda: stage.finish(_summary(stage, parser.identity)))
     return stage
@@ -96,10 +97,11 @@ class _Factory:
     section: ParseConfig
     corpus: Stage
     cache: Path
+    home: str  # the machine whose cache it is
 
     def __call__(self) -> Callable[[int], Shard]:
         parser = _parser(_key(self.section))
-        return functools.partial(self._shard, parser, Cache(self.cache, parser.identity))
+        return functools.partial(self._shard, parser, Cache(on_this_host(self.cache, self.home), parser.identity))
 
     def _shard(self, parser: Any, cache: Cache, index: int) -> Shard:
         turns = list(_english_turns(shard_items(self.corpus, index)))

@@ -70,8 +70,7 @@ def rank(
 def doubts(stage: Stage) -> list[str]:
     """What makes a finished ranking doubtful, a sentence each: equal scores, rows without a score."""
     found = []
-    funnels = funnels_of(stage)
-    for funnel in (f for f in funnels if f.k == funnels[0].k):
+    for funnel in first_funnels(stage):
         if funnel.constant:
             found.append(f"{funnel.language}: all scores are equal, so that the ranking is the input order")
         missing = sum(step.n for step in funnel.steps if step.reason == NOT_A_NUMBER)
@@ -162,6 +161,12 @@ def funnels_of(stage: Stage) -> list[Funnel]:
     ]
 
 
+def first_funnels(stage: Stage) -> list[Funnel]:
+    """The funnels of the first k, one a language: what does not depend on k is the same in all."""
+    found = funnels_of(stage)
+    return [funnel for funnel in found if funnel.k == found[0].k]
+
+
 @dataclass(frozen=True, slots=True)
 class _Language:
     """One language's rows: ``count`` shards of translations from ``first`` on, and the scores of each."""
@@ -207,7 +212,8 @@ def _columns(
 ) -> tuple[Columns, tuple[Signal, ...]]:
     """The language's rows with their ranking score, and what each part of a combined score gave."""
     first, *others = language.parts
-    builder = ColumnsBuilder(leave_out, higher_is_better=first.higher_is_better)
+    places = section.key != "response"
+    builder = ColumnsBuilder(leave_out, higher_is_better=first.higher_is_better, places=places)
     more: list[list[NDArray[np.float64]]] = [[] for _ in others]
     for index in range(language.count):
         score, truncated = scores_of(first.scores, index, language.code)
@@ -230,7 +236,12 @@ def _columns(
 def _ranked(translations: pa.Table, selection: Selection, start: int) -> pa.Table:
     """``Selection.record`` for a whole shard, whose first row has the number ``start``."""
     rows = slice(start, start + translations.num_rows)
-    columns, score, rank, kept = selection.columns, selection.score[rows], selection.rank[rows], selection.kept()[rows]
+    columns, score, rank, kept = (
+        selection.columns,
+        selection.score[rows],
+        selection.rank[rows],
+        selection.kept(rows=rows),
+    )
     names = [*columns.reasons, NOT_A_NUMBER, BELOW_CUT, KEPT]
     reason = np.select([rank == 0, np.isnan(score), ~kept], [columns.left_out[rows], -3, -2], -1)
     kind: pa.Schema = schema(RankedTranslation)

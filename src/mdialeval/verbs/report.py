@@ -16,6 +16,7 @@ from mdialeval.rank.select import KEPT
 from mdialeval.records import Agreement, Example, Prediction, RankedTranslation
 from mdialeval.report.data import (
     Component,
+    Cut,
     Distribution,
     FlagCount,
     Funnel,
@@ -34,7 +35,7 @@ from mdialeval.store import Run, Stage
 from mdialeval.verbs.correlate import COMPARISONS, REPEATS
 from mdialeval.verbs.fuse import Fused
 from mdialeval.verbs.fuse import signature as fusion_signature
-from mdialeval.verbs.rank import funnels_of
+from mdialeval.verbs.rank import doubts, first_funnels, funnels_of
 from mdialeval.verbs.score import Scored
 
 POINTS = 400  # shown of a scatter plot or distribution; ``n`` says how many there are
@@ -62,6 +63,10 @@ def write(
         settings=_settings(config),
         notices=(*_notices(ranked, evaluators), *_fusion_notices(fused)),
         funnels=tuple(_funnel(funnel) for funnel in (funnels_of(ranked) if ranked else [])),
+        cuts=tuple(
+            Cut(f.language, f.k, f.n_ranked, f.n_out, f.cut_score, f.mean_score)
+            for f in (funnels_of(ranked) if ranked else [])
+        ),
         flags=tuple(_flags(translated)) if translated else (),
         distributions=tuple(_distributions(ranked)) if ranked else (),
         trainings=trainings,
@@ -111,9 +116,9 @@ def _text(value: Any) -> str:
 
 def _notices(ranked: Stage | None, evaluators: Mapping[str, Stage]) -> Iterable[Notice]:
     """What the stages before scoring warn of; the page itself warns of constant scorers and low coverage."""
-    for funnel in funnels_of(ranked) if ranked else []:
-        if funnel.constant:
-            yield Notice(f"QE {funnel.language}", "all quality estimates are equal, so the ranking is the input order")
+    for doubt in doubts(ranked) if ranked else []:
+        yield Notice("quality estimation", doubt)
+    for funnel in first_funnels(ranked) if ranked else []:
         if funnel.n_truncated:
             text = f"{funnel.n_truncated} of {funnel.n_in} rows are longer than the estimator's window"
             yield Notice(f"QE {funnel.language}", text)

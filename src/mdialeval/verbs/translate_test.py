@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import functools
+import socket
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from mdialeval.cache import Cache
+from mdialeval.cache import Cache, on_this_host
 from mdialeval.config.run import RunConfig
 from mdialeval.pipeline import Progress, Shard, complete, run_shards
 from mdialeval.records import SCORED, Example, Prediction, Translation
@@ -43,7 +44,7 @@ def into_english(config: RunConfig, run: Run, evaluators: dict[str, Stage], prog
         inputs = {"examples": examples.fingerprint, **{n: s.fingerprint for n, s in evaluators.items()}}
         stage = run.stage("score", VERSION, {"scorer": NAME, **settings}, inputs)
         folders = tuple(str(s.folder / EVALUATOR) for s in evaluators.values())
-        factory = _Factory(config, examples, folders, run.folder.parent / CACHE)
+        factory = _Factory(config, examples, folders, run.folder.parent / CACHE, socket.gethostname())
         label = f"score {source.title}: {NAME}"
         count = len(examples.shards())
         run_shards(stage, count, factory, Prediction, execution=config.execution, progress=progress, label=label)
@@ -64,10 +65,11 @@ class _Factory:
     examples: Stage
     folders: tuple[str, ...]
     cache: Path
+    home: str  # the machine whose cache it is
 
     def __call__(self) -> Callable[[int], Shard]:
         scorer = create("scorer", SCORERS, "evaluator", {"folder": list(self.folders)})
-        return functools.partial(self._shard, scorer, Cache(self.cache, "translate"))
+        return functools.partial(self._shard, scorer, Cache(on_this_host(self.cache, self.home), "translate"))
 
     def _shard(self, scorer: Any, cache: Cache, index: int) -> Shard:
         section = self.config.translate
