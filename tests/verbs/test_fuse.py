@@ -122,6 +122,7 @@ def test_what_cannot_be_fitted_is_said_and_the_run_goes_on(config: dict[str, Any
 def test_mistakes_name_the_way_out(config: dict[str, Any], options: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         api.score(with_fuse(config, **options))
+    assert not list(Path(config["runs"]).glob("*/score-*")), "before anything is scored"
 
 
 def test_a_split_leaves_something_on_both_sides() -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import logging
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,7 +18,7 @@ from mdialeval.agreement.combine import Fusion, fit_fusion
 from mdialeval.agreement.combine import fuse as fused_scores
 from mdialeval.config.run import RunConfig
 from mdialeval.config.score import FuseConfig
-from mdialeval.errors import ConfigError, DataError, nearest
+from mdialeval.errors import DataError
 from mdialeval.pipeline import complete
 from mdialeval.records import Example, Prediction
 from mdialeval.store import Run, Stage
@@ -56,30 +56,13 @@ class Fused:
 
 
 def fuse(config: RunConfig, run: Run, scored: Sequence[Scored]) -> list[Fused]:
-    """Every configured fusion on every scored data set.
-
-    Raises:
-        ConfigError: a member is no scorer of this run, or two scores share a name.
-    """
-    scorers = list(dict.fromkeys(entry.name for entry in scored))
-    taken = set(scorers)
-    for section in config.score.fuse:
-        _check(section, scorers, taken)
-        taken.add(section.name)
+    """Every configured fusion on every scored data set."""
     titles = list(dict.fromkeys(entry.source.title for entry in scored))
     return [
         _fused(section, title, [e for e in scored if e.source.title == title], config.seed, run)
         for section in config.score.fuse
         for title in titles
     ]
-
-
-def _check(section: FuseConfig, scorers: Sequence[str], taken: Collection[str]) -> None:
-    if section.name in taken:
-        raise ConfigError(f"score.fuse: there is a score {section.name!r} already: give the fused one another name")
-    for member in (*section.members, *section.may_be_negative):
-        if member not in scorers:
-            raise ConfigError(f"score.fuse: {section.name!r}: no scorer {member!r} to join: {nearest(member, scorers)}")
 
 
 def _fused(section: FuseConfig, title: str, scored: Sequence[Scored], seed: int, run: Run) -> Fused:

@@ -11,7 +11,7 @@ from typing import Any
 
 from mdialeval.config.corpus import Source
 from mdialeval.config.run import RunConfig
-from mdialeval.errors import ConfigError, DataError
+from mdialeval.errors import ConfigError, DataError, nearest
 from mdialeval.pipeline import Progress, Shard, complete, run_shards
 from mdialeval.records import SCORED, Example, Prediction
 from mdialeval.registry import accepted, check_options, create, resolve
@@ -69,12 +69,13 @@ def score(config: RunConfig, run: Run, evaluators: dict[str, Stage], progress: P
         progress: where progress is shown.
 
     Raises:
-        ConfigError: no data set, no scorer, or two scorers of one name.
+        ConfigError: no data set, no scorer, two scorers of one name, or a fusion of scorers that are not there.
         DataError: a data set holds dialogues instead of rated examples.
     """
     if not config.score.sets:
         raise ConfigError("score.sets: name at least one data set to score")
     specs = scorer_specs(config, evaluators)
+    _check_fusions(config, [spec.name for spec in specs])
     for spec in specs:
         check_options("scorer", spec.name, resolve("scorer", SCORERS, spec.scorer), spec.options)
     sources = [(source, _examples(source, config, run)) for source in config.score.sets]
@@ -151,6 +152,19 @@ def scorer_specs(config: RunConfig, evaluators: dict[str, Stage]) -> list[Scorer
     if len(set(names)) < len(names):
         raise ConfigError(f"score.scorers: two scorers have one name ({', '.join(names)}): give them different names")
     return specs
+
+
+def _check_fusions(config: RunConfig, scorers: Sequence[str]) -> None:
+    """Before anything is scored: whether every fused score has a name of its own and members that are scorers."""
+    taken = list(scorers)
+    for section in config.score.fuse:
+        if section.name in taken:
+            raise ConfigError(f"score.fuse: there is a score {section.name!r} already: give the fused one another name")
+        taken.append(section.name)
+        for member in (*section.members, *section.may_be_negative):
+            if member not in scorers:
+                problem = f"no scorer {member!r} to join: {nearest(member, scorers)}"
+                raise ConfigError(f"score.fuse: {section.name!r}: {problem}")
 
 
 def _examples(source: Source, config: RunConfig, run: Run) -> Stage:
