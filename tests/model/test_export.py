@@ -92,6 +92,8 @@ def test_onnx_scores_are_the_originals(
         ]
         assert [p.score for p in exported] == pytest.approx([p.score for p in original], abs=1e-5)
     assert len({round(p.score, 5) for p in original if p.score is not None}) > 12
+    with pytest.raises(DataError, match="scorer `onnx`"):
+        Evaluator.from_pretrained(tmp_path / "out")
     card = (tmp_path / "out" / "README.md").read_text()
     assert card.startswith("# card")
     assert f"On 4 rows (en) its scores differ from the original's by at most {found.largest:.1e}" in card

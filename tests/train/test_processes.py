@@ -59,5 +59,10 @@ def test_two_processes_equal_one(tiny_encoder: Path, tmp_path: Path) -> None:
     assert one["n"] == two["n"]
     assert one["value"] == two["value"]
     assert one["loss"] == pytest.approx(two["loss"], abs=1e-6)
+    figures = [
+        (tmp_path / name).read_text()
+        for name in ("one/untrained-0.json", "two/untrained-0.json", "two/untrained-1.json")
+    ]
+    assert len(set(figures)) == 1, "gathered figures agree to the last digit, on every process"
     first, second = (load_file(tmp_path / name / "evaluator.safetensors") for name in ("one", "two"))
     assert all(torch.allclose(first[k], second[k], atol=1e-5) for k in first)

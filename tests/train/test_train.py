@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -116,6 +117,24 @@ def test_resume_with_another_recipe_names_the_difference(
         train_evaluator(some_pairs(), "d", config(tiny_encoder), tmp_path / "e", seed=1, on_step=stop)
     with pytest.raises(ResumeError, match=r"config\.learning_rate was 0\.001 and is 0\.002.*seed was 1 and is 2"):
         train_evaluator(some_pairs(), "d", config(tiny_encoder, learning_rate=2e-3), tmp_path / "e", seed=2)
+
+
+def test_a_checkpoint_of_another_encoder_or_a_damaged_one_is_refused(
+    make_encoder: Callable[..., Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mdialeval.train.loop.CHECKPOINT_SECONDS", 0.0)
+
+    def stop(step: int) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        train_evaluator(some_pairs(), "d", config(make_encoder("bert")), tmp_path / "e", seed=1, on_step=stop)
+    with pytest.raises(ResumeError, match=r"encoder was [0-9a-f]{16} and is [0-9a-f]{16}.*delete the folder"):
+        train_evaluator(some_pairs(), "d", config(make_encoder("bert", seed=9)), tmp_path / "e", seed=1)
+    checkpoint = tmp_path / "e" / "checkpoint.safetensors"
+    checkpoint.write_bytes(checkpoint.read_bytes()[:5000])
+    with pytest.raises(ResumeError, match="cannot be read"):
+        train_evaluator(some_pairs(), "d", config(make_encoder("bert")), tmp_path / "e", seed=1)
 
 
 def test_one_class_is_refused(tiny_encoder: Path, tmp_path: Path) -> None:

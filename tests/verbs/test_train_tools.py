@@ -68,6 +68,7 @@ def test_export_from_the_command_line(
     assert code == 0, text
     assert "largest difference of a score: 0.0e+00 on 24 rows (en, pt)" in text
     assert {"config.json", "model.safetensors", "evaluator.safetensors", "README.md"} <= {p.name for p in out.iterdir()}
+    assert "| licence of the data | corpus: not stated |" in (out / "README.md").read_text()
     code, text = _call(capsys, monkeypatch, "export", str(tmp_path), "--output", str(out))
     assert code == 3
     assert "no evaluator here" in text

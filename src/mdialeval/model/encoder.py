@@ -25,7 +25,6 @@ from mdialeval.model.batches import Attention, Batch
 Pooling = Literal["parts", "mean", "start", "response"]
 Layers = Literal["last", "mix", "several"]
 
-
 _TOKENIZER_FILES = (
     "tokenizer.json", "tokenizer_config.json", "vocab.txt", "vocab.json", "sentencepiece.bpe.model", "spiece.model",
     "spm.model",

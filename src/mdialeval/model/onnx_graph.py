@@ -34,12 +34,11 @@ from mdialeval.model.graph_input import GraphRow
 from mdialeval.model.markup import Row
 from mdialeval.model.network import EvaluatorNetwork
 from mdialeval.model.predictions import predict
-from mdialeval.model.saved import FORMAT, SETTINGS, read_settings
+from mdialeval.model.saved import FORMAT, ONNX, SETTINGS, read_settings
 from mdialeval.records import Example, Prediction
 from mdialeval.registry import EXTRA_OF
 from mdialeval.signature import file_hash, signature_line, versions
 
-ONNX = "model.onnx"
 INPUTS = ("input_ids", "positions", "owners", "sequence", "slot")
 # Two sequences of three pairs: what the graph is traced with, of no size that the exporter would take for a constant.
 _TRACED = [Row((7, 8, 9), (7, 8), 0, 0, False), Row((7, 8, 9), (9,), 0, 0, False), Row((8,), (9, 7, 7), 0, 0, False)]

@@ -31,7 +31,7 @@ from mdialeval.model.encoder import load_base, weights_hash
 from mdialeval.model.markup import Markup
 from mdialeval.model.network import Architecture, EvaluatorNetwork, GraphBranch, changed_state
 
-SETTINGS, WEIGHTS, FORMAT = "evaluator.json", "evaluator.safetensors", 1
+SETTINGS, WEIGHTS, ONNX, FORMAT = "evaluator.json", "evaluator.safetensors", "model.onnx", 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +103,8 @@ def load_folder(folder: str | Path, encoder: str | None = None) -> tuple[Evaluat
     """
     folder = Path(folder)
     settings = read_settings(folder)
+    if (folder / ONNX).exists():
+        raise DataError("an evaluator exported to ONNX; score with the scorer `onnx`, or name the original", folder)
     inside = settings.encoder == "."
     where = str(folder) if inside else str(assets.resolve_encoder(encoder or settings.encoder))
     base, tokenizer = load_base(where)

@@ -218,3 +218,12 @@ def describe(name: str) -> Dataset:
     if name not in DATASETS:
         raise ConfigError(f"unknown data set {name!r}: {nearest(name, DATASETS)}")
     return DATASETS[name]
+
+
+def licence_of(reader: str) -> str:
+    """The licences that the publishers of a reader's corpora state, or an empty text for a general format.
+
+    >>> licence_of("xdial"), licence_of("dailydialogpp"), licence_of("jsonl")
+    ('GPL-3.0', 'none stated', '')
+    """
+    return " / ".join(dict.fromkeys(entry.licence for entry in DATASETS.values() if entry.reader == reader))

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
 import torch
-from safetensors import safe_open
+from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor, nn
 
@@ -86,12 +86,15 @@ def load_checkpoint(
     """Restore the state that ``save_checkpoint`` wrote; None where there is none.
 
     Raises:
-        ResumeError: it belongs to another recipe; the message lists what differs.
+        ResumeError: it belongs to another recipe or encoder (the message lists what differs), or is damaged.
     """
     path = folder / CHECKPOINT
     if not path.exists():
         return None
-    tensors, state = read_tensors(path)
+    try:
+        tensors, state = read_tensors(path)
+    except SafetensorError as error:
+        raise ResumeError(f"{path} cannot be read ({error}): delete the folder to start again") from None
     if differences := recipe_differences(state["recipe"], json.loads(json.dumps(dict(recipe)))):
         raise ResumeError(
             f"{path} belongs to a training with other settings: {'; '.join(differences)}. "

@@ -14,6 +14,7 @@ from mdialeval.files import write_json
 from mdialeval.graphs.turns import PairGraphs
 from mdialeval.pipeline import Progress, complete, world_size
 from mdialeval.rank.select import cut
+from mdialeval.readers.catalogue import licence_of
 from mdialeval.records import Dialogue, Example, RankedTranslation, TrainingPair, Translation, turn_id
 from mdialeval.registry import create
 from mdialeval.signature import file_hash, fingerprint
@@ -68,8 +69,15 @@ def train(
             pairs = allowed_pairs(dimension, recipe, items, leakage, config.seed)
             graphs = TrainingGraphs(config, run, sets, ranked).of_pairs(pairs) if sets else None
             note = ", ".join([*data, *(["corpus"] if corpus else [])])
-            _train_one(config, stage, dimension, pairs, note, leakage, progress, graphs, adapters)
+            _train_one(config, stage, dimension, pairs, (note, _licence(config)), leakage, progress, graphs, adapters)
     return stages
+
+
+def _licence(config: RunConfig) -> str:
+    """The licences of the training data, as far as their publishers state them."""
+    named = [(s.title, s.reader) for s in config.train.data]
+    named += [("corpus", config.corpus.reader)] if config.corpus is not None else []
+    return ", ".join(f"{title}: {licence_of(reader) or 'not stated'}" for title, reader in named)
 
 
 def _languages(config: RunConfig) -> frozenset[str]:
@@ -173,7 +181,7 @@ def _train_one(
     stage: Stage,
     dimension: str,
     pairs: list[TrainingPair],
-    note: str,
+    note: tuple[str, str],
     leakage: Leakage,
     progress: Progress,
     graphs: dict[tuple[str, str], PairGraphs] | None,
@@ -194,7 +202,8 @@ def _train_one(
             config.train.of(dimension),
             folder,
             config.seed,
-            data_note=note,
+            data_note=note[0],
+            licence=note[1],
             graphs=graphs,
             on_step=advance,
             languages={code: stage.folder / ADAPTER for code, stage in adapters.items()},
