@@ -14,9 +14,10 @@ import pytest
 from mdialeval import api
 from mdialeval.config.benchmark import BenchmarkConfig
 from mdialeval.errors import ConfigError
+from mdialeval.records import Agreement
 from mdialeval.store import Run
 from mdialeval.tables import read_parquet
-from mdialeval.verbs.benchmark import describe
+from mdialeval.verbs.benchmark import describe, sweeps
 from mdialeval.verbs.cells import Cell, cell_config, cells, jobs
 from mdialeval.verbs.results import CellResult, to_latex, to_markdown
 
@@ -140,6 +141,7 @@ def test_where_every_cell_fails_the_first_error_is_raised(small_run: Small) -> N
         api.benchmark(_tuned(small_run, **section))
 
 
+@pytest.mark.slow
 def test_a_killed_process_costs_its_own_cells_only_and_a_second_run_mends_them(
     small_run: Small, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -201,3 +203,15 @@ def test_tables_show_value_spread_interval_coverage_time_and_signature() -> None
     assert r"a\_set" in latex
     assert r"0.410 $\pm$ 0.012 [0.300, 0.500] (9 of 10)" in latex
     assert Cell("top-k", 5.0, None, 13).whole.label == "top-5, seed 13"
+
+
+def test_the_sweep_over_k_is_a_line_a_language_and_names_the_best() -> None:
+    row = Agreement("top-5", "a", "en", "sensibleness", "overall", 10, 10, "spearman", 0.2)
+    values = {("top-5", "pt"): 0.4, ("top-50", "en"): 0.3, ("top-50", "pt"): 0.1, ("multilingual", "en"): 0.25}
+    rows = [row, *(replace(row, scorer=name, language=code, value=v) for (name, code), v in values.items())]
+    (curves,) = sweeps([*rows, replace(row, scorer="english")], "spearman")
+    assert {line.name: [(p.x, p.y) for p in line.points] for line in curves.series} == {
+        "en": [(5, 0.2), (50, 0.3), (100, 0.25)],
+        "pt": [(5, 0.4), (50, 0.1)],
+    }
+    assert "Highest: en at 50, pt at 5." in curves.note

@@ -219,7 +219,7 @@ def _report(
         sets=tuple(sets),
         agreements=tuple(agreements),
         comparisons=tuple(comparisons),
-        curves=tuple(_sweeps(agreements, config.benchmark.statistic)),
+        curves=tuple(sweeps(agreements, config.benchmark.statistic)),
         signatures=tuple(Signature(f"{c.name}, seed {c.seed}", line) for c, line in found.signatures.items()),
         statistic=config.benchmark.statistic,
         confidence=config.correlate.confidence,
@@ -227,26 +227,24 @@ def _report(
     return write_report(data, run.folder / FOLDER)
 
 
-def _sweeps(agreements: Iterable[Agreement], statistic: str) -> Iterator[Curves]:
-    """Agreement against k, a line a language, for every dimension of every set."""
-    lines: dict[tuple[str, str, str], dict[str, dict[float, Agreement]]] = defaultdict(lambda: defaultdict(dict))
+def sweeps(agreements: Iterable[Agreement], statistic: str) -> Iterator[Curves]:
+    """Agreement against k, a line a language, for every dimension of every set; the note names each line's best k."""
+    lines: dict[tuple[str, str, str], dict[str, dict[float, Point]]] = defaultdict(lambda: defaultdict(dict))
     for row in agreements:
         k = 100.0 if row.scorer == "multilingual" else _k_of(row.scorer)
         if k is not None and row.statistic == statistic and row.value is not None:
-            lines[row.dataset, row.scorer_dimension, row.dimension][row.language][k] = row
+            point = Point(k, row.value, row.low, row.high)
+            lines[row.dataset, row.scorer_dimension, row.dimension][row.language][k] = point
     for (dataset, measured, dimension), languages in lines.items():
         series = tuple(
-            Series(
-                code,
-                tuple(
-                    Point(k, row.value, row.low, row.high) for k, row in sorted(points.items()) if row.value is not None
-                ),
-            )
+            Series(code, tuple(point for _, point in sorted(points.items())))
             for code, points in sorted(languages.items())
             if len(points) > 1
         )
         if series:
-            yield Curves(f"{dataset}: {measured} against {dimension}", "k, per cent kept", statistic, series)
+            best = ", ".join(f"{line.name} at {max(line.points, key=lambda p: p.y).x:g}" for line in series)
+            note = f"Highest: {best}. Chosen on the rows that are shown: check it on others."
+            yield Curves(f"{dataset}: {measured} against {dimension}", "k, per cent kept", statistic, series, note)
 
 
 def _k_of(name: str) -> float | None:
