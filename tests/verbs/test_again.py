@@ -318,3 +318,16 @@ def test_the_command_line_tells_replies_a_second_tokens_and_money(
     assert "6 replies (0 cached), 300 + 6 tokens, 0.0003 EUR" in caplog.text
     out = capsys.readouterr().out
     assert "prompt_tokens 1,000" in out and "money 0.0010 EUR" in out
+
+
+def test_too_many_failures_stop_the_run_and_the_next_asks_only_the_rest(config: dict[str, Any], server: Server) -> None:
+    config["execution"]["max_failures"] = 2
+    server.answer = stormy
+    with pytest.raises(BackendError, match="max_failures=2"):
+        api.score(config)
+    answered = {number(text) for text in server.asked} - FAILING
+    server.asked.clear()
+    server.answer = graded
+    api.score(config)
+    assert {number(text) for text in server.asked} == set(range(N)) - answered
+    assert judged(config)[0].summary()["statuses"] == {"ok": N}
