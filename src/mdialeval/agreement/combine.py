@@ -185,18 +185,23 @@ def fit_fusion(
             f"{[' '.join(s) for s in by_source]}: at least 3 are needed to fit weights"
         )
     columns = {source: [rows[key] for key in complete] for source, rows in by_source.items()}
-    named = {"\t".join(source): values for source, values in columns.items()}
+    named = {_shown(source): values for source, values in columns.items()}
     weights = rescaled_weights(
-        named, [rated[k].ratings[dimension] for k in complete], may_be_negative=["\t".join(s) for s in may_be_negative]
+        named, [rated[k].ratings[dimension] for k in complete], may_be_negative=[_shown(s) for s in may_be_negative]
     )
-    scales = {source: MinMax.fit(values) for source, values in columns.items() if weights["\t".join(source)].weight}
+    scales = {source: MinMax.fit(values) for source, values in columns.items() if weights[_shown(source)].weight}
     return Fusion(
         dimension,
         scales,
-        {source: weights["\t".join(source)] for source in columns},
+        {source: weights[_shown(source)] for source in columns},
         len(complete),
         frozenset(group_of(rated[key]) for key in complete),
     )
+
+
+def _shown(source: Source) -> str:
+    """A source as a name for people."""
+    return f"{source[0]} ({source[1]})"
 
 
 def fuse(predictions: Iterable[Prediction], fusion: Fusion, examples: Sequence[Example], name: str) -> list[Prediction]:
