@@ -21,7 +21,7 @@ from mdialeval.model.markup import Row
 from mdialeval.model.network import EvaluatorNetwork
 from mdialeval.signature import fingerprint
 
-_CHUNK = 512  # rows a file: what a killed run loses at most
+_CHUNK = 128  # rows a file: what a killed run loses at most
 _PACK = 8
 _BATCH = 64
 
