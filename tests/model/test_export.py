@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -14,6 +15,7 @@ from transformers import AutoModel, AutoTokenizer
 
 from mdialeval.errors import BackendError, ConfigError, DataError, MissingExtraError
 from mdialeval.model import equality
+from mdialeval.model.adapters import Tuning, inserted_names
 from mdialeval.model.encoder import load_base, weights_hash
 from mdialeval.model.evaluator import Evaluator
 from mdialeval.model.markup import Markup
@@ -181,3 +183,36 @@ def test_a_lost_status_is_an_error() -> None:
     with pytest.raises(BackendError, match="differ"):
         equality.compare("onnx", [one], [dataclasses.replace(one, score=float("nan"))])
     assert equality.compare("onnx", [one], [one]) == (1, ("en",), 0.0)
+
+
+@pytest.mark.parametrize("to", ["huggingface", pytest.param("onnx", marks=pytest.mark.slow)])
+def test_lora_is_merged(tiny_encoder: Path, tmp_path: Path, to: str) -> None:
+    pytest.importorskip("peft")
+    base, tokenizer = load_base(str(tiny_encoder))
+    base_hash = weights_hash(base)
+    architecture = Architecture(hidden=8, tuning=Tuning("lora", rank=2))
+    network = EvaluatorNetwork(base, architecture).eval()
+    with torch.no_grad():
+        for name, parameter in base.named_parameters():
+            if ".lora_B." in name:
+                parameter.normal_()
+    settings = Settings("d", str(tiny_encoder), base_hash, architecture, Markup(64))
+    save_folder(tmp_path / "e", network, tokenizer, settings, inserted_names(network), "# card\n")
+    found = export(tmp_path / "e", tmp_path / "out", to)
+    assert found.largest <= 1e-5
+    assert json.loads((tmp_path / "out" / "evaluator.json").read_text())["architecture"]["tuning"] is None
+    assert ("```python" in (tmp_path / "out" / "README.md").read_text()) == (to == "huggingface")
+
+
+def test_adapters_are_refused_by_onnx_and_named_in_the_plain_card(tiny_encoder: Path, tmp_path: Path) -> None:
+    pytest.importorskip("adapters")
+    base, tokenizer = load_base(str(tiny_encoder))
+    base_hash = weights_hash(base)
+    architecture = Architecture(hidden=8, tuning=Tuning("adapter"))
+    network = EvaluatorNetwork(base, architecture).eval()
+    settings = Settings("d", str(tiny_encoder), base_hash, architecture, Markup(64))
+    save_folder(tmp_path / "e", network, tokenizer, settings, inserted_names(network), "# card\n")
+    with pytest.raises(ConfigError, match="adapters cannot go to ONNX"):
+        export(tmp_path / "e", tmp_path / "out", "onnx")
+    assert export(tmp_path / "e", tmp_path / "plain", "huggingface").largest <= 1e-6
+    assert "which mdialeval alone puts in" in (tmp_path / "plain" / "README.md").read_text()
