@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 from safetensors.torch import load_file
+from transformers import AutoModelForMaskedLM
 
 from mdialeval.config.train import TrainConfig
 from mdialeval.errors import DataError
-from mdialeval.train.language_model import ADAPTER, LanguageSummary, train_language_adapter
+from mdialeval.model.encoder import load_base
+from mdialeval.train.language_model import ADAPTER, LanguageSummary, MaskedModel, train_language_adapter
 
 
 def texts(n: int = 120) -> list[str]:
@@ -32,6 +35,7 @@ def test_it_learns_more_than_frequencies(tiny_encoder: Path, tmp_path: Path) -> 
     found = train_language_adapter(texts(400), "pt", recipe(tiny_encoder, steps=200), tmp_path / "a")
     assert isinstance(found, LanguageSummary)
     assert (found.language, found.n_texts + found.n_held_out) == ("pt", 400)
+    assert found.own_head  # the tiny encoder is saved with one
     assert found.loss < 0.8 * found.unigram_loss
     stored = load_file(tmp_path / "a" / ADAPTER)
     assert all(".language-pt." in name for name in stored)
@@ -76,3 +80,26 @@ def test_too_little_text_is_refused(tiny_encoder: Path, tmp_path: Path) -> None:
 def test_texts_without_tokens_and_a_single_token_are_no_trouble(tiny_encoder: Path, tmp_path: Path) -> None:
     found = train_language_adapter([*texts(30), "a", "  "], "pt", recipe(tiny_encoder, steps=2), tmp_path / "a")
     assert found.n_texts + found.n_held_out == 31
+
+
+@pytest.mark.parametrize("kind", ["bert", "xlm-roberta"])
+def test_the_checkpoints_own_head_is_taken(make_encoder: Callable[..., Path], tmp_path: Path, kind: str) -> None:
+    """With it the untrained model predicts what the checkpoint does."""
+    where = make_encoder(kind)
+    base, _ = load_base(str(where))
+    base.get_invertible_adapter = lambda: None
+    model = MaskedModel(base, torch.arange(20)).eval()
+    assert model.take_head(str(where), range(20))
+    ids = torch.tensor([[0, 9, 4, 12, 2]])
+    with torch.inference_mode():
+        found = model(ids, torch.ones_like(ids), ids == 4)
+        expected = AutoModelForMaskedLM.from_pretrained(where).eval()(ids).logits[0, 2, :20]
+    assert torch.allclose(found[0], expected, atol=1e-5)
+
+
+def test_an_encoder_without_a_head_learns_a_fresh_one(make_encoder: Callable[..., Path], tmp_path: Path) -> None:
+    base, tokenizer = load_base(str(make_encoder("bert", seed=3)))
+    base.save_pretrained(tmp_path / "bare")
+    tokenizer.save_pretrained(tmp_path / "bare")
+    found = train_language_adapter(texts(), "pt", recipe(tmp_path / "bare", steps=2), tmp_path / "a")
+    assert not found.own_head

@@ -1,8 +1,9 @@
 """Language adapters of MAD-X: masked language modelling on plain text of one language, everything else frozen.
 
-The encoder may have no head of its own for this (the embedded one has none), so a fresh one is learned beside the
-adapter and thrown away: a layer, the inverse of the invertible adapter, and the word embeddings of the tokens that the
-texts hold.  Everything random is a function of (seed, step), so a killed training goes on to the same bytes.
+The head is the checkpoint's own where it has one and a fresh one elsewhere (the embedded encoder has none); it learns
+beside the adapter and is thrown away: a layer, the inverse of the invertible adapter, and the word embeddings of the
+tokens that the texts hold.  Everything random is a function of (seed, step), so a killed training goes on to the
+same bytes.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
+from transformers import AutoModelForMaskedLM
 
 from mdialeval import assets
 from mdialeval.config.train import TrainConfig
@@ -37,6 +39,12 @@ log = logging.getLogger(__name__)
 ADAPTER = "adapter.safetensors"
 _HEAD_RATE, _HELD_OUT, _POOL = 1e-3, 256, 16
 
+_HEADS = (
+    ("cls.predictions.transform.dense", "cls.predictions.transform.LayerNorm", "cls.predictions.bias"),
+    ("lm_head.dense", "lm_head.layer_norm", "lm_head.bias"),
+)
+"""Names of a head's layer, its norm and its bias in checkpoints: BERT's and RoBERTa's."""
+
 
 class LanguageSummary(NamedTuple):
     """What a language adapter was learned from, and how well it predicts held-out text.
@@ -46,6 +54,7 @@ class LanguageSummary(NamedTuple):
         vocabulary: distinct tokens that can be predicted.
         loss: mean negative log-likelihood (nats) of a masked token of the held-out texts; lower is better.
         unigram_loss: the same of the tokens' frequencies alone; an adapter that is no better has learned nothing.
+        own_head: whether the checkpoint brought its head for masked tokens.
         seconds: of the training; not part of the result.
     """
 
@@ -55,6 +64,7 @@ class LanguageSummary(NamedTuple):
     vocabulary: int
     loss: float
     unigram_loss: float
+    own_head: bool
     seconds: float
 
 
@@ -68,13 +78,26 @@ class MaskedModel(nn.Module):
 
     def __init__(self, base: Any, vocabulary: Tensor) -> None:
         super().__init__()
-        words = base.get_input_embeddings().weight
+        words, eps = base.get_input_embeddings().weight, getattr(base.config, "layer_norm_eps", 1e-5)
         self.base = base
         self.layer = nn.Sequential(
-            nn.Linear(base.config.hidden_size, words.shape[1]), nn.GELU(), nn.LayerNorm(words.shape[1])
+            nn.Linear(base.config.hidden_size, words.shape[1]), nn.GELU(), nn.LayerNorm(words.shape[1], eps)
         )
         self.bias = nn.Parameter(torch.zeros(len(vocabulary)))
         self.register_buffer("words", words[vocabulary].detach().clone(), persistent=False)  # (V, W)
+
+    @torch.no_grad()
+    def take_head(self, where: str, vocabulary: Sequence[int]) -> bool:
+        """Start from the head of the checkpoint; whether it has one of this shape (BERT, RoBERTa, XLM-R ...)."""
+        full, info = AutoModelForMaskedLM.from_pretrained(where, output_loading_info=True)
+        state = {k: v for k, v in full.state_dict().items() if k not in info["missing_keys"]}
+        for dense, norm, bias in _HEADS:
+            if f"{dense}.weight" in state and bias in state:
+                self.layer[0].load_state_dict({k: state[f"{dense}.{k}"] for k in ("weight", "bias")})
+                self.layer[2].load_state_dict({k: state[f"{norm}.{k}"] for k in ("weight", "bias")})
+                self.bias.copy_(state[bias][list(vocabulary)])
+                return True
+        return False
 
     def forward(self, ids: Tensor, attention: Tensor, masked: Tensor) -> Tensor:
         """Logits (M, V) of the M masked places; all arguments are (B, T)."""
@@ -116,7 +139,8 @@ def train_language_adapter(
         )
     draw(seed, "texts", language).shuffle(distinct)
     distinct = distinct[: section.max_texts]
-    base, tokenizer = load_base(str(assets.resolve_encoder(config.encoder)))
+    where = str(assets.resolve_encoder(config.encoder))
+    base, tokenizer = load_base(where)
     if tokenizer.mask_token_id is None:
         raise ConfigError(f"encoder {config.encoder!r}: its tokenizer has no mask token, which madx needs")
     identity = weights_hash(base)
@@ -132,7 +156,9 @@ def train_language_adapter(
     for name, parameter in base.named_parameters():
         parameter.requires_grad_(f".{language_adapter(language)}." in name)
     device = choose_device(config.device)
-    model = MaskedModel(base, torch.tensor(vocabulary)).to(device)
+    model = MaskedModel(base, torch.tensor(vocabulary))
+    own_head = model.take_head(where, vocabulary)
+    model.to(device)
     masks = _Masks(tokenizer, vocabulary, section.mask, seed, device)
     half = choose_dtype(config.precision, device, base.config.model_type)
     half = torch.bfloat16 if half == torch.bfloat16 else torch.float32  # fp16 would need a scaled loss
@@ -148,6 +174,7 @@ def train_language_adapter(
     unigram = [-math.log((counts[vocabulary[t]] + 1) / total) for t in masks.seen]
     summary = LanguageSummary(
         language, len(learned), len(held), len(vocabulary), float(losses.mean()), sum(unigram) / len(unigram),
+        own_head,
         time.monotonic() - started,
     )  # fmt: skip
     if summary.loss >= summary.unigram_loss:
