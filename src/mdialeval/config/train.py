@@ -172,7 +172,7 @@ class TrainConfig(Section):
     clip: float = Field(1.0, gt=0, description="limit of the gradient's norm")
     precision: Literal["auto", "fp32", "bf16", "fp16"] = "auto"
     gradient_checkpointing: bool = Field(
-        False, description="compute the encoder's layers again on the way back: less memory, a third more time"
+        False, description="compute the encoder's layers again on the way back: less memory, one forward pass more"
     )
     tensorboard: bool = Field(False, description="also log for TensorBoard, beside the JSONL log")
     device: str = "auto"
