@@ -237,7 +237,7 @@ class _RayWorker:
     def __init__(self, work: _Work, folder: str, path: Sequence[str], threads: int) -> None:
         os.chdir(folder)
         sys.path += [entry for entry in path if entry not in sys.path]
-        os.environ["OMP_NUM_THREADS"] = str(threads)
+        os.environ["OMP_NUM_THREADS"] = os.environ["RAYON_NUM_THREADS"] = str(threads)
         if "torch" in sys.modules:
             sys.modules["torch"].set_num_threads(threads)
         self._work = work

@@ -1,4 +1,4 @@
-"""What ranking needs to know about every row, in about thirty bytes a row: scores in memory, texts on disk."""
+"""What ranking needs to know about every row, in less than thirty bytes a row: scores in memory, texts on disk."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import math
 from array import array
 from collections.abc import Collection
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -17,6 +18,8 @@ from mdialeval.translate.checks import FLAGS
 
 LEFT_OUT = frozenset(name for name, kind in FLAGS.items() if kind.policy != "keep")
 """The flags that keep a translation out of the ranking unless the caller says otherwise."""
+
+_LONGEST = 65_535
 
 EXTENDED = ("item_id", "turn", "source", "hypothesis", "language", "status", "flags")
 """The columns of translations that ``ColumnsBuilder.extend`` looks at."""
@@ -31,8 +34,8 @@ class Columns:
         language: (N,) int16, index into ``languages``.
         item: (N,) int32, the same number for the turns of one item in one language, which follow one another.
         turn: (N,) int32, index in the item.
-        length: (N,) int32, characters of the source.
-        left_out: (N,) int16, -1 where the row is ranked, else index into ``reasons``.
+        length: (N,) uint16, characters of the source, 65,535 where there are more.
+        left_out: (N,) int8, -1 where the row is ranked, else index into ``reasons``.
         truncated: (N,) bool, whether the estimator saw only a part of the row.
         languages: canonical codes, in order of appearance.
         reasons: why rows were left out, in order of appearance.
@@ -42,14 +45,39 @@ class Columns:
     language: NDArray[np.int16]
     item: NDArray[np.int32]
     turn: NDArray[np.int32]
-    length: NDArray[np.int32]
-    left_out: NDArray[np.int16]
+    length: NDArray[np.uint16]
+    left_out: NDArray[np.int8]
     truncated: NDArray[np.bool_]
     languages: tuple[str, ...]
     reasons: tuple[str, ...]
 
     def __len__(self) -> int:
         return len(self.score)
+
+
+class _Rare:
+    """A column that is 0 almost always: it takes no memory up to its first other value.
+
+    Args:
+        code: of ``array``, for signed integers.
+    """
+
+    def __init__(self, code: str) -> None:
+        self._values = array(code)
+
+    def extend(self, at: int, values: Any) -> None:
+        """Put one value, or (rows,) of them, at row ``at``, behind all earlier ones."""
+        found = np.atleast_1d(np.asarray(values, self._values.typecode))
+        if found.any():
+            self._values.frombytes(bytes((at - len(self._values)) * self._values.itemsize))
+            self._values.frombytes(found.tobytes())
+
+    def build(self, rows: int) -> NDArray[Any]:
+        """(rows,) the column."""
+        if not self._values:
+            return np.broadcast_to(np.zeros((), self._values.typecode), rows)
+        self._values.frombytes(bytes((rows - len(self._values)) * self._values.itemsize))
+        return np.frombuffer(self._values, self._values.typecode)
 
 
 class ColumnsBuilder:
@@ -70,9 +98,9 @@ class ColumnsBuilder:
         self._places = places
         self._leave_out = frozenset(leave_out)
         self._sign = 1.0 if higher_is_better else -1.0
-        self._score, self._language, self._item = array("d"), array("h"), array("i")
-        self._turn, self._length, self._left_out = array("i"), array("i"), array("h")
-        self._truncated = bytearray()
+        self._score, self._length, self._left_out = array("d"), array("H"), array("b")
+        self._item, self._turn = array("i"), array("i")
+        self._language, self._truncated = _Rare("h"), _Rare("b")
         self._languages: dict[str, int] = {}
         self._reasons: dict[str, int] = {}
         self._last: dict[str, tuple[str, int]] = {}  # language -> its current item
@@ -92,11 +120,11 @@ class ColumnsBuilder:
         if self._places:
             self._item.append(current[1])
             self._turn.append(row.turn)
-        self._language.append(self._languages.setdefault(row.language, len(self._languages)))
-        self._length.append(len(row.source))
+        self._language.extend(len(self), self._languages.setdefault(row.language, len(self._languages)))
+        self._truncated.extend(len(self), truncated)
+        self._length.append(min(len(row.source), _LONGEST))
         self._left_out.append(-1 if reason is None else self._reasons.setdefault(reason, len(self._reasons)))
         self._score.append(math.nan if reason is not None else self._sign * score)
-        self._truncated.append(truncated)
 
     def extend(self, table: pa.Table, score: NDArray[np.float64], truncated: NDArray[np.bool_]) -> None:
         """Append a table of translations into one language: ``add`` for every row, at a tenth of its cost.
@@ -114,15 +142,16 @@ class ColumnsBuilder:
             raise ValueError(f"one language at a time, not {language} and {', '.join(others)}")
         if self._places:
             self._extend_places(language, table)
-        left_out = np.full(rows, -1, np.int16)
+        left_out = np.full(rows, -1, np.int8)
         for row, reason in sorted(_reasons(table, self._leave_out).items()):
             left_out[row] = self._reasons.setdefault(reason, len(self._reasons))
         code = self._languages.setdefault(language, len(self._languages))
-        self._language.frombytes(np.full(rows, code, np.int16).tobytes())
-        self._length.frombytes(pc.utf8_length(table["source"]).to_numpy().astype(np.int32).tobytes())
+        self._language.extend(len(self), np.full(rows, code))
+        self._truncated.extend(len(self), truncated)
+        length = np.minimum(pc.utf8_length(table["source"]).to_numpy(), _LONGEST)
+        self._length.frombytes(length.astype(np.uint16).tobytes())
         self._left_out.frombytes(left_out.tobytes())
         self._score.frombytes(np.where(left_out < 0, self._sign * score, math.nan).astype(np.float64).tobytes())
-        self._truncated.extend(truncated.astype(np.bool_).tobytes())
 
     def _extend_places(self, language: str, table: pa.Table) -> None:
         ids = table["item_id"].to_numpy()
@@ -137,15 +166,14 @@ class ColumnsBuilder:
     def build(self) -> Columns:
         """The arrays of all rows so far, without a copy: nothing can be added afterwards."""
         none = np.broadcast_to(np.int32(0), len(self))
-        one = len(self._languages) == 1
         return Columns(
             np.frombuffer(self._score, np.float64),
-            np.broadcast_to(np.int16(0), len(self)) if one else np.frombuffer(self._language, np.int16),
+            self._language.build(len(self)),
             np.frombuffer(self._item, np.int32) if self._places else none,
             np.frombuffer(self._turn, np.int32) if self._places else none,
-            np.frombuffer(self._length, np.int32),
-            np.frombuffer(self._left_out, np.int16),
-            np.frombuffer(self._truncated, np.bool_),
+            np.frombuffer(self._length, np.uint16),
+            np.frombuffer(self._left_out, np.int8),
+            self._truncated.build(len(self)).astype(np.bool_, copy=False),
             tuple(self._languages),
             tuple(self._reasons),
         )

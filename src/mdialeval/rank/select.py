@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -201,7 +201,7 @@ def _ranges(scores: NDArray[np.float64], among: NDArray[np.bool_]) -> Iterator[N
     yield np.flatnonzero(among & np.isnan(scores))
 
 
-def length_bins(length: NDArray[np.int32], bins: int, there: NDArray[np.bool_] | None = None) -> NDArray[np.int8]:
+def length_bins(length: NDArray[Any], bins: int, there: NDArray[np.bool_] | None = None) -> NDArray[np.int8]:
     """(N,) the quantile bin of every row by its length, shortest 0; bin sizes differ by one row at most.
 
     Rows of one length that fall on a border are divided by input order.

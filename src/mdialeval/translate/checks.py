@@ -20,7 +20,7 @@ from mdialeval.errors import ConfigError, nearest
 from mdialeval.languages import language as language_of
 from mdialeval.records import Flag
 from mdialeval.segments import has_letters, masks_of
-from mdialeval.translate.identify import DOUBT, identify
+from mdialeval.translate.identify import DOUBT, Identified, identify
 
 VERSION = 1
 """Part of the cache keys of whole turns: raised when a check measures something else."""
@@ -101,6 +101,7 @@ _HEAVY = regex.compile(r"(\p{Han})|(\p{Hiragana}|\p{Katakana})|(\p{Hangul})")
 _ENDS = regex.compile(r"[.!?…]+(?=[\"'”’)\]]*(?:\s|$))|[。！？｡؟۔।॥]+")
 _SCRIPTS = {"Hans": "Han", "Hant": "Han", "Jpan": "Han Hiragana Katakana", "Kore": "Hangul Han"}
 _TIMES = 3
+_LEAST = 24  # letters' worth
 _LONG_RUN = regex.compile(r"([^\W\d_])\1{11,}")
 _RUN = regex.compile(r"([^\W\d_])\1{5,}")
 _LATIN = regex.compile(r"\p{Latin}")
@@ -108,12 +109,18 @@ _LEFT_OVER = regex.compile(r"XQ\d+X")
 
 
 def check(
-    source: str, hypothesis: str, source_language: str, target_language: str, masks: Sequence[str] | None = None
+    source: str,
+    hypothesis: str,
+    source_language: str,
+    target_language: str,
+    masks: Sequence[str] | None = None,
+    identified: Mapping[str, Identified | None] | None = None,
 ) -> tuple[Flag, ...]:
     """The flags of one turn, in the order of ``FLAGS``.
 
     Args:
         masks: what had to come through unchanged; found in the source where None.
+        identified: hypothesis -> its language, where somebody asked already (``identify_all`` over ``identifiable``).
 
     >>> [f.name for f in check("今天不行", "今天不行", "zh", "en")]
     ['copied_source', 'wrong_script']
@@ -133,7 +140,7 @@ def check(
         _loop(source, hypothesis, target_language),
         _truncated(size, ratio),
         _script(source, hypothesis, target_language),
-        _language(hypothesis, target_language) if copied is None and theirs >= 24 else None,
+        _language(hypothesis, target_language, identified) if copied is None and theirs >= _LEAST else None,
         _numbers(source, hypothesis),
         _tags(hypothesis, masks),
         _sentences(source, hypothesis),
@@ -284,8 +291,14 @@ def _script_pattern(code: str) -> regex.Pattern[str] | None:
     return _patterns[code]
 
 
-def _language(hypothesis: str, language: str) -> Flag | None:
-    found = identify(hypothesis, language)
+def identifiable(hypothesis: str) -> bool:
+    """Whether a text is long enough to tell its language."""
+    return weight(hypothesis) >= _LEAST
+
+
+def _language(hypothesis: str, language: str, identified: Mapping[str, Identified | None] | None) -> Flag | None:
+    known = identified is not None and hypothesis in identified
+    found = identified[hypothesis] if known and identified is not None else identify(hypothesis, language)
     if found is None or found.target >= DOUBT or found.confidence < 0.8:
         return None
     return Flag("wrong_language", round(found.target, 3), f"looks like {found.language} ({found.confidence:.2f})")

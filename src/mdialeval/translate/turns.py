@@ -22,7 +22,8 @@ from mdialeval.records import Dialogue, Example, Flag, Translation, TranslationS
 from mdialeval.segments import VERSION as SEGMENTS_VERSION
 from mdialeval.segments import Piece, Prepared, clean, has_letters, join, prepare, restore
 from mdialeval.translate.checks import VERSION as CHECKS_VERSION
-from mdialeval.translate.checks import Policy, check, policies
+from mdialeval.translate.checks import Policy, check, identifiable, policies
+from mdialeval.translate.identify import Identified, identify_all
 from mdialeval.translate.protocol import Attempting, Retrying, Translator, TurnTranslator
 from mdialeval.translate.route import Leg, Route, Step
 
@@ -256,12 +257,11 @@ def _fresh(texts: Sequence[str], job: _Job, policy: Mapping[str, Policy], return
     source, target = job.legs[0].step.source, job.legs[-1].step.target
     prepared = [prepare(text, source) for text in texts]
     hypotheses = _translate(prepared, job, source, target)
-    outcomes = [_judge(p, h, source, target) for p, h in zip(prepared, hypotheses, strict=True)]
+    outcomes = _judged(prepared, hypotheses, source, target)
     again = [i for i, o in enumerate(outcomes) if any(policy.get(f.name) == "retry" for f in o.flags)]
     if again and any(isinstance(leg.translator, Retrying) for leg in job.legs):
         second = _translate([prepared[i] for i in again], job, source, target, retry=True)
-        for i, hypothesis in zip(again, second, strict=True):
-            outcome = _judge(prepared[i], hypothesis, source, target)
+        for i, outcome in zip(again, _judged([prepared[i] for i in again], second, source, target), strict=True):
             if not any(policy.get(f.name) == "retry" for f in outcome.flags):
                 outcomes[i] = outcome
     if returning is None:
@@ -301,14 +301,23 @@ def _restored(piece: Piece, translated: str | None) -> str | None:
     return None if translated is None else restore(translated, piece.masks)
 
 
-def _judge(prepared: Prepared, hypothesis: str | None, source: str, target: str) -> Outcome:
+def _judged(prepared: Sequence[Prepared], hypotheses: Sequence[str | None], source: str, target: str) -> list[Outcome]:
+    """Status and flags of some turns, whose languages are looked at together."""
+    asked = [h for p, h in zip(prepared, hypotheses, strict=True) if h and p.sentences and identifiable(h)]
+    identified = identify_all(asked, target)
+    return [_judge(p, h, source, target, identified) for p, h in zip(prepared, hypotheses, strict=True)]
+
+
+def _judge(
+    prepared: Prepared, hypothesis: str | None, source: str, target: str, identified: Mapping[str, Identified | None]
+) -> Outcome:
     """Status and flags of one turn."""
     text = prepared.text
     if hypothesis is None:
         return Outcome(text, "", "failed", (Flag("failed", None, "the engine gave no answer for a part of this turn"),))
     if not prepared.sentences:
         return Outcome(text, hypothesis, "passthrough")
-    flags = check(text, hypothesis, source, target)
+    flags = check(text, hypothesis, source, target, identified=identified)
     empty = any(flag.name == "empty" for flag in flags)
     return Outcome(text, hypothesis, "empty" if empty else "ok", flags)
 
@@ -324,11 +333,8 @@ def _given(
     cleaned = [clean(text, source) for _, _, text in turns]
     ids = [turn_id(item, i) for item, i, _ in turns]
     found = translator.translate_turns(ids, cleaned, source, target)
-    outcomes: list[Outcome] = []
-    for text, hypothesis in zip(cleaned, found, strict=True):
-        if hypothesis is None and not has_letters(text):
-            hypothesis = text
-        outcomes.append(_judge(prepare(text, source), hypothesis, source, target))
+    hypotheses = [t if h is None and not has_letters(t) else h for t, h in zip(cleaned, found, strict=True)]
+    outcomes = _judged([prepare(text, source) for text in cleaned], hypotheses, source, target)
     if returning is None:
         return outcomes
     prepared = [prepare(o.hypothesis, target) for o in outcomes]

@@ -113,6 +113,7 @@ def _ranked_stage(config: RunConfig, run: Run, corpus: Stage, translated: Stage,
     ]
 
     def second_pass() -> None:
+        pa.default_memory_pool().release_unused()  # what the estimates took is not needed beside the numbers
         found = [funnel for language in languages for funnel in _rank_language(language, section, leave_out)]
         found.sort(key=lambda funnel: section.k.index(funnel.k))  # stable: the languages of each k keep their order
         stage.finish(_summary(section, signature, parts, found))
