@@ -13,6 +13,7 @@ from mdialeval.model.attention import AttentionMaps
 from mdialeval.report.figures import check_ending, write_figure
 
 CELL, MARGIN = 0.16, 1.5  # inches
+WORD_START = "\N{LOWER ONE EIGHTH BLOCK}"  # what SentencePiece puts before a word
 
 
 def draw_attention(maps: AttentionMaps, path: str | Path, title: str = "") -> None:
@@ -43,7 +44,8 @@ def draw_attention(maps: AttentionMaps, path: str | Path, title: str = "") -> No
 
 def _panel(axes: Any, matrix: Any, labels: Sequence[str], title: str) -> None:
     axes.imshow(matrix, cmap="Blues", vmin=0.0, aspect="equal", interpolation="nearest")
-    axes.set_xticks(range(len(labels)), labels, rotation=90)
-    axes.set_yticks(range(len(labels)), labels)
+    words = [label.replace(WORD_START, "") or label for label in labels]
+    axes.set_xticks(range(len(words)), words, rotation=90)
+    axes.set_yticks(range(len(words)), words)
     axes.tick_params(length=0)
     axes.set_title(title)
