@@ -37,7 +37,10 @@ from mdialeval.train.evaluators import train_evaluator
 
 LANGUAGES = ("en", "zh", "es", "de", "fr", "ja")
 XDIAL = ("dailydialog-zhao", "dailydialog-grade", "persona-usr")
-TASK_OPTIONS: dict[str, dict[str, object]] = {"sensibleness": {}, "understandability": {}}
+TASK_OPTIONS: dict[str, dict[str, object]] = {
+    "sensibleness": {},
+    "understandability": {"spliced": 0.5, "vary": True},  # people rate what generators say, not shuffled words
+}
 
 
 def train(data: Path, dimension: str, config: TrainConfig, folder: Path, seed: int) -> float:

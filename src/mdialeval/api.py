@@ -135,8 +135,10 @@ def benchmark(config: Config, *, limit: int | None = None, quiet: bool = True) -
         quiet: no progress bars.
     """
     from mdialeval.verbs.benchmark import benchmark as verb
+    from mdialeval.verbs.check import refuse_early
 
     line = _Line(config, quiet)
+    refuse_early(line.config)
     return verb(line.config, line.run, line.corpus(), line.ranked_or_none(), line.progress, limit)
 
 
@@ -156,7 +158,11 @@ def ablation(config: Config, *, limit: int | None = None, quiet: bool = True) ->
 
 def run(config: Config, *, quiet: bool = True, strict: bool = False) -> Outcome:
     """Run the whole line, from corpus to report; what is finished is not done again.  ``strict``: see ``rank``."""
-    return _report(_Line(config, quiet, strict))
+    from mdialeval.verbs.check import refuse_early
+
+    line = _Line(config, quiet, strict)
+    refuse_early(line.config)
+    return _report(line)
 
 
 def rows(stage: Stage) -> Iterator[Any]:

@@ -85,6 +85,27 @@ def test_check_lists_assets_and_fails_where_one_is_missing(
     assert "MISSING score" in text
 
 
+def test_wrong_names_of_all_sections_are_told_before_anything_runs(
+    yaml: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wrong = ("rank.estimator=commet", "train.dimensions={sensibleness: {task: foo}}", "score.scorers=[{scorer: cosin}]")
+    settings = [part for setting in wrong for part in ("--set", setting)]
+    for verb in ("check", "run"):
+        code, text = _call(capsys, monkeypatch, verb, str(yaml), *settings)
+        assert code == 2, text
+        assert "3 problems" in text
+        for part in ("did you mean 'comet'", "unknown task 'foo'", "did you mean 'cosine'"):
+            assert part in text
+
+
+def test_a_run_is_refused_before_work_where_a_file_is_missing(
+    yaml: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    code, text = _call(capsys, monkeypatch, "run", str(yaml), "--set", "score.sets.0.path=/nowhere.jsonl")
+    assert code == 3
+    assert "/nowhere.jsonl" in text
+
+
 def test_list_names_back_ends_without_loading_them(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -193,7 +193,7 @@ def _parsed(text: str, path: Path, line: int) -> Any:
         if "\\u" in text:  # an escaped half of a surrogate pair is not text and could not be written again
             json.dumps(value, ensure_ascii=False).encode()
     except json.JSONDecodeError as error:
-        where = line + error.lineno - 1
+        where = line + min(error.lineno - 1, text.rstrip("\r\n").count("\n"))
         raise DataError(f"is not JSON ({error.msg}, column {error.colno})", path, where) from None
     except UnicodeEncodeError:
         raise DataError("holds half of a surrogate pair (\\ud800 to \\udfff) in a text", path, line) from None

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from typing import NamedTuple
 
 from mdialeval.assets import encoder_assets
 from mdialeval.config.corpus import Source
 from mdialeval.config.run import RunConfig
+from mdialeval.errors import ConfigError, DataError
 from mdialeval.rank.protocol import ESTIMATORS
 from mdialeval.readers.protocol import READERS
 from mdialeval.registry import Asset, assets, package_asset, resolve
@@ -30,41 +32,71 @@ def check(config: RunConfig) -> list[Need]:
     """What a configuration needs, each asset once a verb.
 
     Raises:
-        ConfigError: a back end's name or options are wrong.
+        ConfigError: names or options of back ends are wrong; every problem of every section is listed.
     """
     found: dict[tuple[str, str, str], Need] = {}
-    for need in _needs(config):
-        found.setdefault((need.verb, need.asset.kind, need.asset.name), need)
+    problems: dict[str, None] = {}
+    for verb, look in _needs(config):
+        try:
+            for asset in look():
+                found.setdefault((verb, asset.kind, asset.name), Need(verb, asset))
+        except ConfigError as error:
+            problems |= dict.fromkeys(error.problems)
+    if problems:
+        raise ConfigError(list(problems))
     return list(found.values())
 
 
-def _needs(config: RunConfig) -> Iterator[Need]:
+def refuse_early(config: RunConfig) -> None:
+    """Refuse a run that would fail after hours of work: a wrong name, or a file that is not there.
+
+    Raises:
+        ConfigError: see ``check``.
+        DataError: files are missing; all are named.
+    """
+    missing = [need.asset.where for need in check(config) if need.asset.kind == "file" and not need.asset.present]
+    if missing:
+        raise DataError(
+            "no such file or folder; paths are relative to the YAML file or the working folder", ", ".join(missing)
+        )
+
+
+def _needs(config: RunConfig) -> Iterator[tuple[str, Callable[[], Iterable[Asset]]]]:
+    """Verb and how to find what it needs, one back end, file or task at a time."""
     if config.corpus is not None:
-        yield from _source("read", config.corpus)
+        yield "read", partial(_source, config.corpus)
     section = config.translate
     for target, route in section.routes.items():
-        yield from (Need("translate", a) for a in route_assets(route, section.source, target, section.options))
+        yield "translate", partial(route_assets, route, section.source, target, section.options)
     if config.translate.routes:
         for part in config.rank.members():
-            yield from (Need("rank", a) for a in assets("quality estimator", ESTIMATORS, part.estimator, part.options))
+            yield "rank", partial(assets, "quality estimator", ESTIMATORS, part.estimator, part.options)
     if config.corpus is not None or config.train.data:
         for name, dimension in config.train.dimensions.items():
-            resolve("task", TASKS, dimension.task or name)
-        yield from (Need("train", a) for a in encoder_assets(config.train.encoder))
+            yield "train", partial(_task, dimension.task or name)
+        yield "train", partial(encoder_assets, config.train.encoder)
         kinds = {config.train.tuning.kind, *config.benchmark.strategies}
-        yield from (Need("train", package_asset(TUNING_PACKAGES[k])) for k in sorted(kinds & TUNING_PACKAGES.keys()))
+        for kind in sorted(kinds & TUNING_PACKAGES.keys()):
+            yield "train", partial(_package, TUNING_PACKAGES[kind])
     for source in config.train.data:
-        yield from _source("train", source)
+        yield "train", partial(_source, source)
     for source in config.score.sets:
-        yield from _source("score", source)
+        yield "score", partial(_source, source)
     for scorer in config.score.scorers:
-        yield from (Need("score", a) for a in assets("scorer", SCORERS, scorer.scorer, scorer.options))
+        yield "score", partial(assets, "scorer", SCORERS, scorer.scorer, scorer.options)
 
 
-def _source(verb: str, source: Source) -> Iterator[Need]:
+def _task(name: str) -> Iterator[Asset]:
+    resolve("task", TASKS, name)
+    yield from ()
+
+
+def _package(name: str) -> Iterator[Asset]:
+    yield package_asset(name)
+
+
+def _source(source: Source) -> Iterator[Asset]:
     resolve("reader", READERS, source.reader)
     for path in source.path:
         there = path.exists() or source.reader == "huggingface"
-        yield Need(
-            verb, Asset(path.name, "file", there, str(path), "" if there else "put the file there or change the path")
-        )
+        yield Asset(path.name, "file", there, str(path), "" if there else "put the file there or change the path")
