@@ -52,3 +52,11 @@ def test_overlap_can_be_dropped_or_allowed(leaking: dict[str, Any]) -> None:
         pairs[choice] = stage.summary()["pairs"]
         assert "1 of 12 training items occur in leaking" in stage.summary()["leakage"][0]
     assert pairs["drop"] < pairs["allow"]
+
+
+def test_sets_are_compared_once(leaking: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    leaking["train"]["leakage"] = "drop"
+    first = api.train(leaking).stages[0].summary()["leakage"]
+    monkeypatch.setattr("mdialeval.verbs.leakage.find_overlap", None)
+    again = api.train({**leaking, "seed": 99}).stages[0].summary()["leakage"]
+    assert again == first

@@ -16,6 +16,7 @@ from mdialeval.pipeline import Progress
 from mdialeval.signature import fingerprint
 from mdialeval.store import Run, Stage
 from mdialeval.verbs.language import language_stages
+from mdialeval.verbs.leakage import find_leakage
 from mdialeval.verbs.read import source_stage
 from mdialeval.verbs.score import Scored, score
 from mdialeval.verbs.train import train, training_seconds
@@ -130,6 +131,7 @@ def prepare(bench: Bench, progress: Progress) -> None:
     for source in config.score.sets:
         source_stage(source, language, size, bench.run)
     data = [source_stage(source, language, size, bench.run) for source in config.train.data]
+    find_leakage(config, bench.run, [bench.corpus, *data])
     if "madx" in config.benchmark.strategies:
         madx = cell_config(config, Cell("madx", None, None, config.seed))
         language_stages(madx, bench.run, bench.corpus, bench.ranked, data, progress)

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import functools
 import logging
 from collections.abc import Sequence
 from typing import NamedTuple
 
 from mdialeval.config.run import RunConfig
 from mdialeval.errors import DataError
-from mdialeval.readers.overlap import Overlap, find_overlap
+from mdialeval.pipeline import complete
+from mdialeval.readers.overlap import Overlap, OverlapReport, find_overlap
 from mdialeval.store import Run, Stage
 from mdialeval.verbs.read import items_of, source_stage
 
 log = logging.getLogger(__name__)
-SHOWN = 5
+VERSION, SHOWN = 1, 5
 
 
 class Leakage(NamedTuple):
@@ -31,7 +33,8 @@ class Leakage(NamedTuple):
 def find_leakage(config: RunConfig, run: Run, training: Sequence[Stage]) -> Leakage:
     """Compare the training originals with every rated set, across languages, near duplicates included.
 
-    Translations share the group of their original, so that the originals alone are compared.
+    Translations share the group of their original, so that the originals alone are compared.  What two sets share is a
+    stage of its own, since it takes a while and every cell of a benchmark asks for it.
 
     Raises:
         DataError: there is overlap and ``train.leakage`` is ``refuse``; lists where and what.
@@ -40,9 +43,9 @@ def find_leakage(config: RunConfig, run: Run, training: Sequence[Stage]) -> Leak
     texts: list[str] = []
     samples: list[Overlap] = []
     for source in config.score.sets:
-        rated = list(items_of(source_stage(source, config.translate.source, config.execution.shard_size, run)))
+        rated = source_stage(source, config.translate.source, config.execution.shard_size, run)
         for stage in training:
-            found = find_overlap(items_of(stage), rated)
+            found = _overlap(run, stage, rated)
             if not found.overlaps:
                 continue
             counts = ", ".join(f"{n} {kind}" for kind, n in sorted(found.kinds.items()))
@@ -63,6 +66,21 @@ def find_leakage(config: RunConfig, run: Run, training: Sequence[Stage]) -> Leak
     for text in texts:
         log.warning("%s: %s", text, "left out of training" if config.train.leakage == "drop" else "allowed")
     return Leakage(frozenset(drop) if config.train.leakage == "drop" else frozenset(), tuple(texts))
+
+
+def _overlap(run: Run, training: Stage, rated: Stage) -> OverlapReport:
+    """What two sets share, found once."""
+    inputs = {"training": training.fingerprint, "rated": rated.fingerprint}
+    stage = run.stage("overlap", VERSION, {}, inputs)
+    complete(stage, functools.partial(_compare, stage, training, rated))
+    counts = stage.summary()
+    return OverlapReport(tuple(stage.read(Overlap)), counts["training_items"], counts["rated_items"])
+
+
+def _compare(stage: Stage, training: Stage, rated: Stage) -> None:
+    found = find_overlap(items_of(training), items_of(rated))
+    stage.write(0, found.overlaps, Overlap)
+    stage.finish({"training_items": found.one_items, "rated_items": found.other_items, "overlap": found.kinds})
 
 
 def _line(overlap: Overlap) -> str:
