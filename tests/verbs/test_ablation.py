@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -144,7 +145,7 @@ def _examples() -> list[Example]:
 
 
 def test_accuracy_and_auc_by_hand() -> None:
-    chosen = {m.name: m for m in measures("set", _examples(), "spearman")}
+    chosen = {m.name: m for m in measures("set", _examples(), "sensibleness", "spearman")}
     assert set(chosen) == {f"{kind} {name}" for kind in ("random", "adversarial") for name in (ACCURACY, "auc")}
     scores = {(e.id, "en"): 0.9 if e.system == "positive" else 0.1 for e in _examples()}
     scores |= {(f"adversarial{i}", "en"): 0.95 for i in range(5)}
@@ -154,8 +155,15 @@ def test_accuracy_and_auc_by_hand() -> None:
     assert figure(chosen["random auc"], dict.fromkeys(scores, 0.5)).value is None
 
 
+def test_the_scored_dimension_is_the_only_one_where_it_is_rated() -> None:
+    rated = [replace(e, ratings={**e.ratings, "overall": 3.0}) for e in _examples()]
+    assert {m.name for m in measures("set", rated, "overall", "spearman")} == {"overall spearman"}
+    other = {m.name for m in measures("set", rated, "understandability", "spearman")}
+    assert {"overall spearman", "random auc"} <= other
+
+
 def test_differences_against_the_baseline_are_paired_and_corrected() -> None:
-    chosen = {m.name: m for m in measures("set", _examples(), "spearman")}
+    chosen = {m.name: m for m in measures("set", _examples(), "sensibleness", "spearman")}
     good = {(e.id, "en"): 0.9 if e.system == "positive" else 0.1 for e in _examples()}
     bad = {key: 1 - score for key, score in good.items()}
     found = differences(

@@ -53,12 +53,19 @@ class Measure(NamedTuple):
         return sum(len(part.keys) for part in self.parts)
 
 
-def measures(dataset: str, examples: Sequence[Example], statistic: str) -> Iterator[Measure]:
+def measures(dataset: str, examples: Sequence[Example], scored: str, statistic: str) -> Iterator[Measure]:
     """What can be measured on a set, dimension by dimension.
 
     A binary dimension gives accuracy and AUC against the negatives of each ``system`` (*random*, *adversarial*).
+
+    Args:
+        dataset: its name.
+        examples: all of them.
+        scored: the dimension that the scorers measure: the only one where the set rates it.
+        statistic: on ratings that are not binary.
     """
-    for dimension in sorted({name for example in examples for name in example.ratings}):
+    names = {name for example in examples for name in example.ratings}
+    for dimension in sorted({scored} if scored in names else names):
         rated = [e for e in examples if dimension in e.ratings]
         values = {e.ratings[dimension] for e in rated}
         if values == {0.0, 1.0}:

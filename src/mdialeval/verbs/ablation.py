@@ -179,9 +179,7 @@ def _variants(config: RunConfig) -> dict[str, TrainConfig]:
         ConfigError: lists every variant that is no setting of ``train.graph``.
     """
     if len(config.ablation.variants) < 2:
-        raise ConfigError(
-            "ablation.variants: name two or more, such as 'text only': {use: none}, gate: {fusion: gate}"
-        )
+        raise ConfigError("ablation.variants: name two or more, such as 'text only': {use: none}, gate: {fusion: gate}")
     found, problems = {}, []
     for name, changes in config.ablation.variants.items():
         try:
@@ -294,7 +292,7 @@ def _compare(config: RunConfig, run: Run, ready: _Prepared, stages: Mapping[tupl
     for place, entry in enumerate(ready.sets):
         examples = list(entry.examples.read(Example))
         scores = {cell: _scores(stage, place) for cell, stage in done.items()}
-        for measure in measures(entry.title, examples, section.statistic):
+        for measure in measures(entry.title, examples, ready.dimension, section.statistic):
             for name in ready.variants:
                 by_seed = {seed: scores[name, seed] for seed in section.seeds if (name, seed) in scores}
                 results += _figures(measure, name, by_seed)
