@@ -1,11 +1,10 @@
-"""Training and scoring speed: this package against a plain loop as the published systems train and score.
+"""Training speed: this package against a plain loop as the published systems train, and two processes against one.
 
-The plain training loop: ``AutoModelForSequenceClassification`` with one output and MSE, everything trainable, every
-pair padded to 258 tokens, batch 16.  Both sides learn the same pairs from the same encoder and are checked on the same
-held-out dialogues.  The plain scoring loop runs the trained evaluator on one pair a row, padded to 258, batch 16; the
-scores must be equal.
+The plain loop: ``AutoModelForSequenceClassification`` with one output and MSE, everything trainable, every pair padded
+to 258 tokens, batch 16.  Both sides learn the same pairs from the same encoder and are checked on the same held-out
+dialogues.  Then two processes of one thread each against one such process, through torch's launcher.
 
-    python scripts/benchmarks/train.py [--data ../shared/data] [--pairs 256] [--scored 480] [--rounds 2]
+    python scripts/benchmarks/train.py [--data ../shared/data] [--pairs 256] [--rounds 1] [--shared-pairs 384]
 """
 
 from __future__ import annotations
@@ -13,7 +12,10 @@ from __future__ import annotations
 import argparse
 import json
 import logging
+import os
 import statistics
+import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Sequence
@@ -25,9 +27,7 @@ from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
 from mdialeval import assets
 from mdialeval.config.train import TrainConfig
-from mdialeval.model.batches import Batch, collate
 from mdialeval.model.evaluator import Evaluator
-from mdialeval.model.markup import encode_pairs
 from mdialeval.readers.dailydialogpp import DailyDialogPlusPlus
 from mdialeval.records import Example, TrainingPair
 from mdialeval.tasks.sensibleness import Sensibleness
@@ -83,26 +83,31 @@ def our_training(pairs: Sequence[TrainingPair], config: TrainConfig, folder: Pat
     return summary.pairs_per_second, accuracy([p.score or 0.0 for p in predictions], dev)
 
 
-def plain_scoring(evaluator: Evaluator, examples: Sequence[Example]) -> list[float]:
-    """The evaluator's own network, one pair a row, padded to 258, batch 16."""
-    rows = encode_pairs(evaluator.tokenizer, examples, evaluator.settings.markup)
-    attention, scores = evaluator.network.architecture.attention, []
-    start, pad = evaluator.tokenizer.cls_token_id, evaluator.tokenizer.pad_token_id
-    with torch.inference_mode():
-        for first in range(0, len(rows), BATCH):
-            part = [[i] for i in range(first, min(first + BATCH, len(rows)))]
-            batch = _pad(collate(rows, part, start, pad, attention), pad)
-            scores += evaluator.network.to_scores(evaluator.network(batch)).tolist()
-    return scores
+def speed_of(processes: int, settings: Path, folder: Path) -> float:
+    """Pairs per second of a training under torch's launcher, one thread a process."""
+    environment = os.environ | {"OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": "", "ACCELERATE_USE_CPU": "true"}
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc_per_node", str(processes)]
+    command += [__file__, "--worker", str(settings), str(folder)]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise SystemExit(done.stderr[-3000:])
+    return float(done.stdout.split()[-1])
 
 
-def _pad(batch: Batch, pad: int) -> Batch:
-    room = (0, PADDED - batch.input_ids.shape[1])
-    ids, positions, owners = (
-        torch.nn.functional.pad(part, room, value=fill)
-        for part, fill in zip((batch.input_ids, batch.positions, batch.owners), (pad, 0, -1), strict=True)
-    )
-    return batch._replace(input_ids=ids, positions=positions, owners=owners)
+def work(settings: Path, folder: Path) -> None:
+    """One process of a training: the first prints pairs per second, all processes together."""
+    torch.set_num_threads(1)
+    values = json.loads(settings.read_text(encoding="utf-8"))
+    pairs = limit_pairs(all_pairs(Path(values["data"])), values["pairs"], SEED)
+    config = TrainConfig(device="cpu", checks=1, batch_size=values["batch"])
+    summary = train_evaluator(pairs, "sensibleness", config, folder, SEED)
+    if int(os.environ.get("RANK", "0")) == 0:
+        print(summary.pairs_per_second, flush=True)
+
+
+def all_pairs(data: Path) -> list[TrainingPair]:
+    """Pairs of the sensibleness task from English dialogues."""
+    return list(Sensibleness().pairs(DailyDialogPlusPlus().read([data / "dailydialogpp" / "dev.json"]), SEED))
 
 
 def _example(pair: TrainingPair) -> Example:
@@ -112,58 +117,60 @@ def _example(pair: TrainingPair) -> Example:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, default=Path("../shared/data"))
-    parser.add_argument("--pairs", type=int, default=256)
-    parser.add_argument("--scored", type=int, default=480)
-    parser.add_argument("--rounds", type=int, default=2)
+    parser.add_argument("--pairs", type=int, default=256, help="to learn from, beside those held out")
+    parser.add_argument(
+        "--shared-pairs", type=int, default=384, help="of the comparison of processes; 0 = leave it out"
+    )
+    parser.add_argument("--batch", type=int, default=64, help="pairs a step in the comparison of processes")
+    parser.add_argument("--rounds", type=int, default=1)
+    parser.add_argument("--worker", type=Path, nargs=2, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     logging.basicConfig(level=logging.ERROR)
-    items = DailyDialogPlusPlus().read([arguments.data / "dailydialogpp" / "dev.json"])
-    pairs = list(Sensibleness().pairs(items, SEED))
-    chosen = limit_pairs(pairs, max(64, round(arguments.pairs / 0.8)), SEED)
+    if arguments.worker:
+        work(*arguments.worker)
+        return
+    chosen = limit_pairs(all_pairs(arguments.data), max(64, round(arguments.pairs / 0.8)), SEED)
     config = TrainConfig(dev_share=0.2, checks=1)
     split = split_by_group(chosen, config.dev_share, SEED)
     training: list[tuple[float, float, float, float]] = []
-    scoring: list[tuple[float, float]] = []
-    difference = 0.0
+    shared: list[tuple[float, float]] = []
     with tempfile.TemporaryDirectory() as folder:
+        settings = Path(folder) / "settings.json"
+        values = {"data": str(arguments.data), "pairs": arguments.shared_pairs, "batch": arguments.batch}
+        settings.write_text(json.dumps(values), encoding="utf-8")
         for turn in range(arguments.rounds):
             place = Path(folder) / str(turn)
-            ours, plain = our_training(chosen, config, place), plain_training(*split, config.learning_rate)
-            training.append((*ours, *plain))
-            print(f"train  ours {ours[0]:7.1f} pairs/s (accuracy {ours[1]:.3f})", end="   ")
-            print(f"plain {plain[0]:7.1f} pairs/s (accuracy {plain[1]:.3f})", flush=True)
-            evaluator = Evaluator.from_pretrained(place)
-            examples = [_example(p) for p in pairs[-arguments.scored :]]
-            started = time.monotonic()
-            fast = [p.score or 0.0 for p in evaluator.predict(examples)]
-            between = time.monotonic()
-            slow = plain_scoring(evaluator, examples)
-            ended = time.monotonic()
-            difference = max(difference, *(abs(a - b) for a, b in zip(fast, slow, strict=True)))
-            scoring.append((len(examples) / (between - started), len(examples) / (ended - between)))
-            print(f"score  ours {scoring[-1][0]:7.1f} pairs/s   plain {scoring[-1][1]:7.1f} pairs/s", flush=True)
-    ours_speed, plain_speed = (statistics.median(row[i] for row in training) for i in (0, 2))
-    score_ratio = statistics.median(a / b for a, b in scoring)
-    print(
-        json.dumps(
-            {
-                "name": "train",
-                "ours": round(ours_speed, 2),
-                "peer": round(plain_speed, 2),
-                "unit": "pairs/s",
-                "ratio": round(statistics.median(row[0] / row[2] for row in training), 2),
-                "equal": difference < 1e-3,
-                "dev_accuracy": {
-                    "ours": round(statistics.fmean(row[1] for row in training), 4),
-                    "peer": round(statistics.fmean(row[3] for row in training), 4),
-                },
-                "score_ratio": round(score_ratio, 2),
-                "score_difference": difference,
-                "pairs": len(split.train),
-                "scored": arguments.scored,
-            }
-        )
-    )
+            if arguments.pairs:
+                training.append((*our_training(chosen, config, place), *plain_training(*split, config.learning_rate)))
+                print("train  ours {:7.1f} pairs/s (accuracy {:.3f})".format(*training[-1][:2]), end="   ")
+                print("plain {:7.1f} pairs/s (accuracy {:.3f})".format(*training[-1][2:]), flush=True)
+            if arguments.shared_pairs:
+                shared.append((speed_of(2, settings, place / "two"), speed_of(1, settings, place / "one")))
+                print("processes  two {:7.1f} pairs/s   one {:7.1f} pairs/s".format(*shared[-1]), flush=True)
+    print(json.dumps(summarised(training, shared, len(split.train))))
+
+
+def summarised(
+    training: Sequence[tuple[float, float, float, float]], shared: Sequence[tuple[float, float]], pairs: int
+) -> dict[str, Any]:
+    """The last line."""
+    found: dict[str, Any] = {"name": "train", "unit": "pairs/s", "pairs": pairs}
+    if training:
+        accuracies = [statistics.fmean(row[i] for row in training) for i in (1, 3)]
+        found |= {
+            "ours": round(statistics.median(row[0] for row in training), 2),
+            "peer": round(statistics.median(row[2] for row in training), 2),
+            "ratio": round(statistics.median(row[0] / row[2] for row in training), 2),
+            "equal": accuracies[0] >= accuracies[1],
+            "dev_accuracy": {"ours": round(accuracies[0], 4), "peer": round(accuracies[1], 4)},
+        }
+    if shared:
+        found["two_processes"] = {
+            "two": round(statistics.median(two for two, _ in shared), 2),
+            "one": round(statistics.median(one for _, one in shared), 2),
+            "ratio": round(statistics.median(two / one for two, one in shared), 2),
+        }
+    return found
 
 
 if __name__ == "__main__":
