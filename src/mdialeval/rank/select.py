@@ -215,7 +215,10 @@ def length_bins(length: NDArray[Any], bins: int, there: NDArray[np.bool_] | None
     [1, 0, 2, 1, 2, 0]
     """
     there = np.ones(len(length), bool) if there is None else there
-    counts = np.bincount(length[there])
+    counts = np.zeros(int(np.max(length, where=there, initial=0)) + 1, np.int64)
+    for start in range(0, len(length), _RANGE_ROWS):  # bincount makes eight bytes of every length
+        part = slice(start, start + _RANGE_ROWS)
+        counts += np.bincount(length[part][there[part]], minlength=len(counts))
     ends = np.cumsum(counts)
     starts, total = ends - counts, int(counts.sum())
     sizes = np.full(bins, total // bins) + (np.arange(bins) < total % bins)
