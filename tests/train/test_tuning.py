@@ -212,3 +212,14 @@ def test_an_evaluator_without_its_inserted_weights_is_refused(tiny_encoder: Path
     save_file({k: v for k, v in load_file(path).items() if "lora_B" not in k}, path)
     with pytest.raises(DataError, match=r"lora_B.*differs"):
         Evaluator.from_pretrained(tmp_path / "e")
+
+
+@pytest.mark.parametrize("encoder", ["xlm-roberta", "deberta-v2"])
+@pytest.mark.parametrize("kind", ["lora", "adapter"])
+def test_other_encoders_are_tuned_too(
+    make_encoder: Callable[..., Path], tmp_path: Path, encoder: str, kind: str
+) -> None:
+    """Positions that start elsewhere (RoBERTa), and none that can be given (DeBERTa: joint attention)."""
+    chosen = recipe(make_encoder(encoder), kind=kind).model_copy(update={"epochs": 1, "checks": 1})
+    train_evaluator(some_pairs(), "d", chosen, tmp_path / "e", seed=1)
+    assert len(set(values(scores(tmp_path / "e")))) > 1

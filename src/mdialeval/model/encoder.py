@@ -88,7 +88,9 @@ def weights_hash(model: nn.Module, length: int = 16) -> str:
 
 
 def packs(model: nn.Module) -> bool:
-    """Whether a model takes explicit absolute positions, which packing needs."""
+    """Whether a model takes explicit absolute positions and a mask of its own for every token, which packing needs."""
+    if "deberta" in model.config.model_type:
+        return False  # its embeddings are multiplied by the mask, which must then be one number a token
     absolute = getattr(model.config, "position_embedding_type", "absolute") == "absolute"
     embeddings = getattr(model, "embeddings", None)
     takes = "position_ids" in inspect.signature(model.forward).parameters
