@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from mdialeval.config.load import parse
@@ -148,6 +148,7 @@ def test_several_k_are_nested_and_equal_to_one_at_a_time(ranked: Callable[..., C
     assert [f.n_out for f in funnels(selection)] == [17, 34, 67, 167, 250, 333]
 
 
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])  # a busy machine is no finding
 @given(
     st.lists(st.floats(allow_nan=True, allow_infinity=False, width=16), min_size=1, max_size=40), st.floats(0.01, 100)
 )
