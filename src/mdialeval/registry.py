@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -147,8 +148,10 @@ def package_asset(package: str, module: str | None = None) -> Asset:
     """The asset that stands for an installed or missing distribution, with its version as ``where``."""
     from importlib import metadata, util
 
-    if util.find_spec(module or package.replace("-", "_")) is None:
-        extra = EXTRA_OF.get(module or package.replace("-", "_"))
+    name = module or package.replace("-", "_")
+    # An imported module may have lost its specification (adapters puts a lazy one in its place).
+    if name not in sys.modules and util.find_spec(name) is None:
+        extra = EXTRA_OF.get(name)
         return Asset(
             package, "package", False, fix=f'pip install "mdialeval[{extra}]"' if extra else f"pip install {package}"
         )

@@ -206,12 +206,12 @@ def tight_memory(
     """A network that runs out of memory above some rows; the sizes that were asked for."""
     honest, asked = EvaluatorNetwork.forward, []
 
-    def small(self: EvaluatorNetwork, inputs: Batch, *rest: Any) -> torch.Tensor:
+    def small(self: EvaluatorNetwork, inputs: Batch, *rest: Any, **more: Any) -> Any:
         n = len(inputs) if isinstance(inputs, torch.Tensor) else len(inputs.rows)
         asked.append(n)
         if n > rows and (training is None or training == self.training):
             raise error
-        return honest(self, inputs, *rest)
+        return honest(self, inputs, *rest, **more)
 
     monkeypatch.setattr(EvaluatorNetwork, "forward", small)
     return asked
