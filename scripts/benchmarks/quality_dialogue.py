@@ -54,16 +54,18 @@ def train(data: Path, dimension: str, config: TrainConfig, folder: Path, seed: i
     return seconds
 
 
-def rated_sets(data: Path) -> Iterable[tuple[str, list[Example], str]]:
-    """Name, examples and statistic of every rated set that is there."""
+def rated_sets(data: Path) -> Iterable[tuple[str, list[Example], str, list[str]]]:
+    """Name, examples, statistic and the evaluators to try, of every rated set that is there."""
     for name in XDIAL:
         if (path := data / "xdial" / f"{name}.csv").exists():
-            yield name, list(XDial(languages=LANGUAGES).read([path])), "spearman"
+            yield name, list(XDial(languages=LANGUAGES).read([path])), "spearman", ["sensibleness"]
     for path in sorted((data / "holistic").glob("*.csv")):
-        yield path.name.partition("_")[0], list(Holistic().read([path])), "spearman"
+        name = path.name.partition("_")[0]
+        dimension = "understandability" if name == "fluency" else "sensibleness"
+        yield name, list(Holistic().read([path])), "spearman", [dimension]
     for path in sorted((data / "maia").glob("*.csv")):
         examples = list(Maia(dimensions=["understanding", "sensibleness"]).read([path]))
-        yield f"maia-{path.name[:2]}", examples, "auc"
+        yield f"maia-{path.name[:2]}", examples, "auc", list(TASK_OPTIONS)
 
 
 def accuracies(examples: Sequence[Dialogue | Example], predictions: Sequence[Prediction]) -> dict[str, float]:
@@ -102,15 +104,18 @@ def main() -> None:
 
 def report(data: Path, folder: Path, seconds: dict[str, float], resamples: int) -> None:
     """Score everything, print the table, then the JSON line."""
-    evaluator: Scorer = create("scorer", SCORERS, "evaluator", {"folder": [str(folder / d) for d in TASK_OPTIONS]})
-    scorers: list[Scorer] = [evaluator, create("scorer", SCORERS, "cosine"), create("scorer", SCORERS, "length")]
+    evaluators: dict[str, Scorer] = {
+        d: create("scorer", SCORERS, "evaluator", {"folder": str(folder / d)}) for d in TASK_OPTIONS
+    }
+    baselines: list[Scorer] = [create("scorer", SCORERS, "cosine"), create("scorer", SCORERS, "length")]
     figures: dict[str, dict[str, float | None]] = {}
-    for name, examples, statistic in rated_sets(data):
+    for name, examples, statistic, dimensions in rated_sets(data):
+        scorers = [*(evaluators[d] for d in dimensions), *baselines]
         predictions = [p for scorer in scorers for p in scorer.score(examples)]
         rows = correlate(predictions, examples, dataset=name, statistics=[statistic], resamples=resamples)
         figures |= table(name, statistic, [row for row in rows if row.statistic == statistic])
     test = list(DailyDialogPlusPlus().read([data / "dailydialogpp" / "test.json"]))
-    sensibleness = [p for p in evaluator.score(test) if p.dimension == "sensibleness"]  # type: ignore[arg-type]
+    sensibleness = evaluators["sensibleness"].score(test)  # type: ignore[arg-type]
     accuracy = accuracies(test, sensibleness)
     print(f"dailydialogpp test accuracy: {accuracy}")
     zhao = figures.get("dailydialog-zhao overall evaluator:sensibleness", {})
@@ -122,7 +127,7 @@ def report(data: Path, folder: Path, seconds: dict[str, float], resamples: int) 
         "train_seconds": {k: round(v) for k, v in seconds.items()},
         "accuracy": {k: round(v, 4) for k, v in accuracy.items()},
         "figures": figures,
-        "signature": evaluator.signature,
+        "signature": {d: e.signature for d, e in evaluators.items()},
     }
     print(json.dumps(summary, ensure_ascii=False))
 
