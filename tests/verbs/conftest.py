@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from mdialeval.cli import main
 
 LINES = (
     "Are you coming to the market with me today?",
@@ -16,6 +19,23 @@ LINES = (
     "How many plums does the cake need?",
     "About two dozen, and some sugar on top.",
 )
+
+
+@pytest.fixture
+def command_line(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[int, str]]:
+    """A function that calls ``mdialeval`` with some arguments: exit code and everything printed."""
+
+    def call(*arguments: str) -> tuple[int, str]:
+        monkeypatch.setattr(sys, "argv", ["mdialeval", *arguments])
+        try:
+            main()
+            code = 0
+        except SystemExit as stop:
+            code = stop.code if isinstance(stop.code, int) else 0 if stop.code is None else 1
+        captured = capsys.readouterr()
+        return code, captured.out + captured.err
+
+    return call
 
 
 @pytest.fixture

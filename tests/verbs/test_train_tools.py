@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,30 +11,19 @@ import pytest
 from ruamel.yaml import YAML
 
 from mdialeval import api
-from mdialeval.cli import main
 from mdialeval.errors import ConfigError
 
 Small = Callable[..., dict[str, Any]]
-
-
-def _call(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, *arguments: str) -> tuple[int, str]:
-    monkeypatch.setattr(sys, "argv", ["mdialeval", *arguments])
-    try:
-        main()
-        code = 0
-    except SystemExit as stop:
-        code = stop.code if isinstance(stop.code, int) else 0 if stop.code is None else 1
-    captured = capsys.readouterr()
-    return code, captured.out + captured.err
+CommandLine = Callable[..., tuple[int, str]]
 
 
 def test_find_rate_prints_the_curve_and_trains_nothing(
-    small_run: Small, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    small_run: Small, tmp_path: Path, command_line: CommandLine
 ) -> None:
     path = tmp_path / "small.yaml"
     with path.open("w", encoding="utf-8") as stream:
         YAML().dump(json.loads(json.dumps(small_run())), stream)
-    code, text = _call(capsys, monkeypatch, "train", str(path), "--quiet", "--find-rate", "-s", "train.batch_size=8")
+    code, text = command_line("train", str(path), "--quiet", "--find-rate", "-s", "train.batch_size=8")
     assert code == 0, text
     run = tmp_path / "runs" / "small"
     for dimension in ("sensibleness", "understandability"):
@@ -55,22 +43,20 @@ def test_find_rate_refuses_what_it_cannot_sweep(small_run: Small) -> None:
         api.find_rates({k: v for k, v in small_run().items() if k != "corpus"})
 
 
-def test_export_from_the_command_line(
-    small_run: Small, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_export_from_the_command_line(small_run: Small, tmp_path: Path, command_line: CommandLine) -> None:
     values = small_run()
     values["train"]["dimensions"] = {"sensibleness": {}}
     outcome = api.train(values)
     folder, rated = outcome.stages[0].folder / "evaluator", tmp_path / "rated.jsonl"
     out = tmp_path / "plain"
     arguments = ("export", str(folder), "--to", "huggingface", "--output", str(out), "--rows", str(rated))
-    code, text = _call(capsys, monkeypatch, *arguments)
+    code, text = command_line(*arguments)
     assert code == 0, text
     assert "largest difference of a score: 0.0e+00 on 24 rows (en, pt)" in text
     assert {"config.json", "model.safetensors", "evaluator.safetensors", "README.md"} <= {p.name for p in out.iterdir()}
     assert "| licence of the data | corpus: not stated |" in (out / "README.md").read_text()
-    code, text = _call(capsys, monkeypatch, "export", str(tmp_path), "--output", str(out))
+    code, text = command_line("export", str(tmp_path), "--output", str(out))
     assert code == 3
     assert "no evaluator here" in text
-    code, text = _call(capsys, monkeypatch, "export", str(folder), "--to", "tf", "--output", str(out))
+    code, text = command_line("export", str(folder), "--to", "tf", "--output", str(out))
     assert code == 2

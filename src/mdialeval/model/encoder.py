@@ -87,7 +87,7 @@ def weights_hash(model: nn.Module, length: int = 16) -> str:
     return digest.hexdigest()[:length]
 
 
-def packs(model: nn.Module) -> bool:
+def packs(model: Any) -> bool:
     """Whether a model takes explicit absolute positions and a mask of its own for every token, which packing needs."""
     if "deberta" in model.config.model_type:
         return False  # its embeddings are multiplied by the mask, which must then be one number a token
