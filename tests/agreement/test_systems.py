@@ -35,3 +35,14 @@ def test_missing_scores_other_dimensions_and_nameless_systems_are_left_out() -> 
     assert list(by_system([_scored("a-good", None), _scored("a-bad", 0.1)], examples, "talk")) == []
     nameless = [*examples, _rated("a-x", "a", "", 0.5)]
     assert list(by_system([_scored("a-good", 0.5), _scored("a-bad", 0.1)], nameless, "talk")) == []
+
+
+def test_systems_that_share_the_best_rating_are_all_the_reference() -> None:
+    names = (("good", 1.0), ("fine", 1.0), ("bad", 0.0))
+    examples = [_rated(f"a-{system}", "a", system, rating) for system, rating in names]
+    scored = [_scored("a-good", 0.9), _scored("a-fine", 0.1), _scored("a-bad", 0.5)]
+    assert [(row.system, row.beaten) for row in by_system(scored, examples, "talk")] == [
+        ("fine", None),
+        ("good", None),
+        ("bad", 0.5),
+    ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -116,8 +117,8 @@ class SystemRow:
     Attributes:
         n: rated and scored responses of the system, over all languages.
         rating, score: their means.
-        beaten: share of the contexts in which a response of the best-rated system scores higher, ties half; 0.5 is
-            chance, None for the best-rated system itself.
+        beaten: how often a response of a best-rated system to the same context scores higher, ties half; 0.5 is
+            chance, None for the best-rated systems themselves (several where their mean ratings are equal).
     """
 
     dataset: str
@@ -147,16 +148,18 @@ def by_system(predictions: Iterable[Prediction], examples: Iterable[Example], da
             row = (context, example.ratings[p.dimension], p.score)
             cells[p.scorer, p.dimension].setdefault(example.system, []).append(row)
     for (scorer, dimension), systems in cells.items():
-        ordered = sorted(systems, key=lambda name: (-fmean(r for _, r, _ in systems[name]), name))
+        rating = {name: fmean(r for _, r, _ in rows) for name, rows in systems.items()}
+        ordered = sorted(systems, key=lambda name: (-rating[name], name))
+        top = {name for name in ordered if math.isclose(rating[name], rating[ordered[0]], abs_tol=1e-12)}
         best: dict[tuple[str, str], list[float]] = defaultdict(list)
-        for context, _, score in systems[ordered[0]]:
+        for context, _, score in (row for name in top for row in systems[name]):
             best[context].append(score)
-        for name in ordered if len(ordered) > 1 else ():
+        for name in ordered if len(ordered) > len(top) else ():
             rows = systems[name]
             wins = [(b > s) + (b == s) / 2 for c, _, s in rows for b in best.get(c, ())]
             yield SystemRow(
                 *(dataset, scorer, dimension, name, len(rows)),
-                rating=fmean(r for _, r, _ in rows),
+                rating=rating[name],
                 score=fmean(s for *_, s in rows),
-                beaten=fmean(wins) if wins and name != ordered[0] else None,
+                beaten=fmean(wins) if wins and name not in top else None,
             )
