@@ -5,7 +5,7 @@ process of its own, so that the peak of its memory (encoder, optimiser and all) 
 the clock starts, as in a run, where they are a stage of their own; making tensors of them is inside.  The clock counts
 CPU seconds of the process, so that other work on the machine does not disturb; training counts from the first step on.
 
-    python scripts/benchmarks/graph_overhead.py [--data ../shared/data] [--pairs 192] [--scored 480] [--rounds 2]
+    python scripts/benchmarks/graph_overhead.py [--data ../shared/data] [--pairs 192] [--scored 480] [--rounds 3]
         [--batch-size 32] [--set graph.fusion=gate]
 """
 
@@ -92,7 +92,7 @@ def main() -> None:
     parser.add_argument("--data", type=Path, default=Path("../shared/data"))
     parser.add_argument("--pairs", type=int, default=192)
     parser.add_argument("--scored", type=int, default=480)
-    parser.add_argument("--rounds", type=int, default=2)
+    parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--batch-size", type=int, default=32)
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="a setting of train")
     parser.add_argument("--side", choices=("text", "graph"), help=argparse.SUPPRESS)

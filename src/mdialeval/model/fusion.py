@@ -1,6 +1,7 @@
 """Fusing the sentence vector H_S with the graph vector H_A, and the loss that pulls the two together.
 
-- ``gate``: g*H_S + (1-g)*H_A, g = sigmoid(W H_S), as in the paper of SIMAMR (Yang et al., EMNLP Findings 2025).
+- ``gate``: g*H_S + (1-g)*H_A, g = sigmoid(W H_S), as in the paper of SIMAMR (Yang et al., EMNLP Findings 2025); W has
+  at most rank ``GATE_RANK``.
 - ``concat``: [g*H_S ; (1-g)*H_A], as in its code.
 - ``residual``: H_S + g*s*H_A with a learned scale s that starts small: training starts close to the text alone, and a
   pair without a graph keeps H_S bit for bit.
@@ -20,6 +21,7 @@ GateKind = Literal["vector", "scalar", "none"]
 Contrast = Literal["none", "paper", "infonce"]
 
 TEMPERATURE = 0.1  # of InfoNCE
+GATE_RANK = 128  # of W in a gate a feature: a full matrix over several layers would outweigh the graph transformer
 SCALE = 0.1  # of H_A in a residual before training; from 0 it hardly moves in a short training
 
 
@@ -38,7 +40,7 @@ class Fusion(nn.Module):
         self.kind = kind
         self.width = 2 * width if kind == "concat" else width
         self.project = nn.Sequential(nn.Linear(graph_width, width), nn.LayerNorm(width))
-        self.gate = None if gate == "none" else nn.Linear(width, width if gate == "vector" else 1)
+        self.gate = None if gate == "none" else _gate(width, width if gate == "vector" else 1)
         self.scale = nn.Parameter(torch.full((width,), SCALE)) if kind == "residual" else None
         self.no_graph = nn.Parameter(torch.randn(width) * 0.02) if kind != "residual" else None
 
@@ -64,6 +66,13 @@ class Fusion(nn.Module):
         gate = 0.5 if self.gate is None else self.gate(sentence).sigmoid()
         sides = gate * sentence, (1 - gate) * graph
         return torch.cat(sides, dim=1) if self.kind == "concat" else sides[0] + sides[1]
+
+
+def _gate(width: int, outputs: int) -> nn.Module:
+    """W and its bias: (P, D) to (P, outputs)."""
+    if min(width, outputs) <= GATE_RANK:
+        return nn.Linear(width, outputs)
+    return nn.Sequential(nn.Linear(width, GATE_RANK, bias=False), nn.Linear(GATE_RANK, outputs))
 
 
 def contrastive_loss(similarity: Tensor, positive: Tensor, has_graph: Tensor, form: Contrast) -> Tensor:

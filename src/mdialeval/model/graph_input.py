@@ -105,7 +105,8 @@ class _TurnNodes(NamedTuple):
 
 def encode_graphs(tokenizer: Any, pairs: Sequence[PairGraphs], join: Join) -> list[GraphRow]:
     """Graphs of pairs, same order; each distinct turn is simplified once and each label tokenised once."""
-    turns = {id(g): _nodes(g) for pair in pairs for g in (*pair.context, pair.response) if g and _usable(g)}
+    distinct = {id(g): g for pair in pairs for g in (*pair.context, pair.response) if g and _usable(g)}
+    turns = {key: _nodes(graph) for key, graph in distinct.items()}
     labels = sorted({label for turn in turns.values() for label in turn.labels} | {"dialogue", "turn", "response"})
     coded = tokenizer(
         [label.replace("-", " ") if label.strip("-") else label for label in labels],
