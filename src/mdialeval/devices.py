@@ -43,6 +43,28 @@ def use_threads(count: int) -> int:
     return before
 
 
+def out_of_memory(error: BaseException) -> bool:
+    """Whether an error says that memory ran out, on a GPU or on the CPU, whose allocator has no exception of its own.
+
+    >>> out_of_memory(RuntimeError("CUDA out of memory. Tried to allocate 2 GiB")), out_of_memory(RuntimeError("shape"))
+    (True, False)
+    """
+    import torch
+
+    if isinstance(error, (torch.OutOfMemoryError, MemoryError)):
+        return True
+    text = str(error).lower()
+    return isinstance(error, RuntimeError) and ("out of memory" in text or "can't allocate memory" in text)
+
+
+def release_memory() -> None:
+    """Give back what a GPU's allocator holds without using it."""
+    import torch
+
+    if torch.cuda.is_available():
+        torch.cuda.empty_cache()
+
+
 def gpu_count() -> int:
     """How many GPUs torch sees."""
     import torch

@@ -87,17 +87,17 @@ def _parts(examples: Sequence[Example], dimension: str) -> tuple[Part, ...]:
 
 
 def figure(measure: Measure, scores: Scores) -> Value:
-    """The measure of one scorer: mean over the languages in which it is defined; None and why where in none."""
+    """The measure of one scorer: mean over the languages in which it is defined, and which are left out and why."""
     values: list[float] = []
     reasons = []
     for part in measure.parts:
         x, y, _ = _rows(part, [scores])
         value, reason = _statistic(measure.statistic, x[0], y)
         if value is None:
-            reasons.append(reason)
+            reasons.append(f"{part.keys[0][1]}: {reason}")
         else:
             values.append(value)
-    return Value(statistics.fmean(values)) if values else Value(None, "; ".join(sorted(set(reasons))))
+    return Value(statistics.fmean(values) if values else None, "; ".join(reasons))
 
 
 def differences(
@@ -112,7 +112,8 @@ def differences(
     """Each variant minus the baseline, mean over seeds and languages, with a paired bootstrap over dialogue groups.
 
     Everything is computed on the rows that all variants scored with all seeds.  The interval says how far the examples
-    decide; the spread over seeds is another question.  P-values are corrected for the number of variants (Holm).
+    decide; the spread over seeds is another question.  Languages in which one of the variants is undefined are left
+    out, which ``reason`` says.  P-values are corrected for the number of variants (Holm).
 
     Args:
         measure: what is compared.
@@ -136,6 +137,8 @@ def differences(
             found[name] = Difference(value, reason=reason)
             continue
         low, high, reason = percentile(spread, confidence)
+        if len(defined) < len(parts):
+            reason = "; ".join([f"mean of {len(defined)} of {len(parts)} languages", *([reason] if reason else [])])
         found[name] = Difference(value, low, high, two_tails(spread), reason)
     corrected = holm([row.p_value for row in found.values()])
     return {name: row._replace(p_value=p) for (name, row), p in zip(found.items(), corrected, strict=True)}

@@ -9,7 +9,7 @@ from pydantic import Field, ValidationError, model_validator
 from mdialeval.config.corpus import Source
 from mdialeval.config.section import InputPath, LanguageCode, Section
 
-SHARED = frozenset({"dimensions", "data", "languages", "leakage", "device", "encoder", "graph", "tuning"})
+SHARED = frozenset({"dimensions", "data", "languages", "leakage", "device", "encoder", "graph", "tuning", "siamese"})
 """Settings of ``train`` that no dimension has of its own."""
 
 

@@ -5,32 +5,13 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 
-import torch
-
+from mdialeval.devices import out_of_memory, release_memory
 from mdialeval.errors import BackendError
 
 log = logging.getLogger(__name__)
 
 Bundles = list[list[int]]
 """The rows of a batch, those that share a context together."""
-
-
-def out_of_memory(error: BaseException) -> bool:
-    """Whether an error says that memory ran out, on a GPU or on the CPU.
-
-    >>> out_of_memory(RuntimeError("CUDA out of memory. Tried to allocate 2 GiB")), out_of_memory(RuntimeError("shape"))
-    (True, False)
-    """
-    if isinstance(error, (torch.OutOfMemoryError, MemoryError)):
-        return True
-    text = str(error).lower()
-    return isinstance(error, RuntimeError) and ("out of memory" in text or "can't allocate memory" in text)
-
-
-def release() -> None:
-    """Give back what a GPU's allocator holds without using it."""
-    if torch.cuda.is_available():
-        torch.cuda.empty_cache()
 
 
 def halves(batch: Bundles) -> list[Bundles]:
@@ -82,7 +63,7 @@ class Fitting:
                     raise BackendError(
                         self.what, "out of memory with a single row", hint="use a smaller max_tokens or encoder"
                     ) from error
-            release()
+            release_memory()
             if self._limit is None:
                 log.warning("%s: out of memory with %d rows a batch; smaller batches from here on", self.what, size)
             self._limit = size // 2

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor
 
+from mdialeval.devices import out_of_memory, release_memory
 from mdialeval.errors import BackendError
 
 log = logging.getLogger(__name__)
@@ -43,7 +44,7 @@ class Batches:
             try:
                 done.append(run(order[at : at + count]))
             except RuntimeError as error:
-                if not _is_out_of_memory(error):
+                if not out_of_memory(error):
                     raise
                 self._halve(count, longest, error)
                 continue
@@ -54,8 +55,7 @@ class Batches:
         return result[back.to(result.device)]
 
     def _halve(self, count: int, tokens: int, error: RuntimeError) -> None:
-        if torch.cuda.is_available():
-            torch.cuda.empty_cache()
+        release_memory()
         if count <= 1:
             raise BackendError(
                 "estimator",
@@ -77,9 +77,3 @@ def pad(ids: Sequence[Sequence[int]], padding: int, device: torch.device) -> tup
         tokens[row, : len(sequence)] = torch.tensor(sequence, dtype=torch.long)
         mask[row, : len(sequence)] = 1
     return tokens.to(device), mask.to(device)
-
-
-def _is_out_of_memory(error: RuntimeError) -> bool:
-    """Also true of the CPU allocator, which has no exception of its own."""
-    text = str(error).lower()
-    return isinstance(error, torch.OutOfMemoryError) or "out of memory" in text or "can't allocate memory" in text

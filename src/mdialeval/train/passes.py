@@ -18,12 +18,13 @@ from accelerate.utils import gather_object
 from torch import Tensor
 
 from mdialeval.config.train import TrainConfig
+from mdialeval.devices import out_of_memory, release_memory
 from mdialeval.errors import BackendError
 from mdialeval.model.batches import Batch, batches_by_length, bundles, collate
 from mdialeval.model.fusion import contrastive_loss
 from mdialeval.model.graph_input import GraphBatch, GraphRow, collate_graphs
 from mdialeval.model.markup import Row
-from mdialeval.model.memory import Bundles, Fitting, out_of_memory, release
+from mdialeval.model.memory import Bundles, Fitting
 from mdialeval.model.network import EvaluatorNetwork
 from mdialeval.tasks.draws import draw
 from mdialeval.train.dev import DevFigures, dev_figures
@@ -156,7 +157,7 @@ class Passes:
                 if self.accelerator.num_processes > 1 or self.parts >= max(map(self._most_parts, batches)):
                     raise _does_not_fit(step, self.accelerator.num_processes) from error
             optimizer.zero_grad()
-            release()
+            release_memory()
             if self.parts == 1:
                 log.warning(
                     "out of memory at step %d: smaller batches from here on, adding up to the same step", step + 1

@@ -23,17 +23,16 @@ from mdialeval.errors import ConfigError
 from mdialeval.graphs.turns import PairGraphs
 from mdialeval.pipeline import Progress, complete
 from mdialeval.records import Example, Graph, Prediction, TrainingPair
-from mdialeval.registry import create
 from mdialeval.signature import fingerprint
 from mdialeval.store import Run, Stage
 from mdialeval.tables import write_records
-from mdialeval.tasks.protocol import TASKS
 from mdialeval.verbs.graphs import TrainingGraphs, parsed
 from mdialeval.verbs.leakage import Leakage, find_leakage
 from mdialeval.verbs.read import source_stage
-from mdialeval.verbs.train import EVALUATOR, training_items
+from mdialeval.verbs.results import OVER_SEEDS
+from mdialeval.verbs.train import EVALUATOR, allowed_pairs, training_items
 
-VERSION = 1
+VERSION = 2
 FOLDER = "ablation"
 
 
@@ -104,6 +103,7 @@ class _Prepared:
 
     dimension: str
     recipe: DimensionConfig
+    base: TrainConfig  # with the dimension's own settings; variants differ from it in the graph branch
     variants: Mapping[str, TrainConfig]
     data: tuple[tuple[Stage, Stage | None], ...]  # texts and their graphs
     sets: tuple[_Set, ...]
@@ -149,7 +149,9 @@ def _prepare(config: RunConfig, run: Run, corpus: Stage | None, progress: Progre
         raise ConfigError("score.sets: name at least one set that the variants are checked on")
     if corpus is None and not section.data:
         raise ConfigError("train.data: name what the variants learn from")
-    variants = _variants(config)
+    ((dimension, recipe),) = section.dimensions.items()
+    base = section.of(dimension)
+    variants = _variants(config, base)
     with_graphs = any(variant.graph.use != "none" for variant in variants.values())
 
     def graphs(stage: Stage) -> Stage | None:
@@ -161,10 +163,10 @@ def _prepare(config: RunConfig, run: Run, corpus: Stage | None, progress: Progre
     texts = [*([corpus] if corpus else []), *map(read, section.data)]
     sets = [(source.title, read(source)) for source in config.score.sets]
     leakage = find_leakage(config, run, texts)
-    ((dimension, recipe),) = section.dimensions.items()
     return _Prepared(
         dimension,
         recipe,
+        base,
         variants,
         tuple((stage, graphs(stage)) for stage in texts),
         tuple(_Set(title, stage, graphs(stage)) for title, stage in sets),
@@ -172,7 +174,7 @@ def _prepare(config: RunConfig, run: Run, corpus: Stage | None, progress: Progre
     )
 
 
-def _variants(config: RunConfig) -> dict[str, TrainConfig]:
+def _variants(config: RunConfig, base: TrainConfig) -> dict[str, TrainConfig]:
     """The training of each variant.
 
     Raises:
@@ -183,13 +185,13 @@ def _variants(config: RunConfig) -> dict[str, TrainConfig]:
     found, problems = {}, []
     for name, changes in config.ablation.variants.items():
         try:
-            graph = GraphConfig.model_validate(config.train.graph.model_dump() | changes)
+            graph = GraphConfig.model_validate(base.graph.model_dump() | changes)
         except ValidationError as error:
             for e in error.errors():
                 place = ".".join(["ablation.variants", name, *map(str, e["loc"])])
                 problems.append(f"{place}: {e['msg'].removeprefix('Value error, ')}")
             continue
-        found[name] = config.train.model_copy(update={"graph": graph})
+        found[name] = base.model_copy(update={"graph": graph})
     if problems:
         raise ConfigError(problems)
     return found
@@ -200,7 +202,7 @@ def _stage(run: Run, ready: _Prepared, variant: TrainConfig, seed: int) -> Stage
     with_graphs = variant.graph.use != "none"
     settings = {
         **variant.content("dimensions", "data"),
-        **ready.recipe.content(),
+        **ready.recipe.content("recipe"),
         "dimension": ready.dimension,
         "left_out": fingerprint(sorted(ready.leakage.drop)) if ready.leakage.drop else "",
         "seed": seed,
@@ -221,13 +223,13 @@ def _run_cells(
     """Train and score some variants with one seed, on the same pairs."""
     from mdialeval.model.features import FrozenFeatures
 
-    pairs = _pairs(config, ready, seed)
+    pairs = _pairs(ready, seed)
     graphs = TrainingGraphs(config, run, ready.data, None).of_pairs(pairs)
     scored = [
         (list(entry.examples.read(Example)), {g.id: g for g in entry.graphs.read(Graph)} if entry.graphs else {})
         for entry in ready.sets
     ]
-    features = FrozenFeatures(run.folder / "features") if _is_frozen(config.train) else None
+    features = FrozenFeatures(run.folder / "features") if _is_frozen(ready.base) else None
     for name, stage in waiting.items():
         with progress.steps(f"ablation: {name}, seed {seed}") as advance:
             _cell(ready, name, stage, pairs, graphs, scored, features, seed, advance)
@@ -238,14 +240,12 @@ def _is_frozen(section: TrainConfig) -> bool:
     return section.trainable_layers == 0 and not section.train_embeddings and section.tuning.kind == "full"
 
 
-def _pairs(config: RunConfig, ready: _Prepared, seed: int) -> list[TrainingPair]:
+def _pairs(ready: _Prepared, seed: int) -> list[TrainingPair]:
     from mdialeval.train.plan import limit_pairs
 
-    items = training_items(None, None, 100.0, [texts for texts, _ in ready.data], frozenset(config.train.languages))
-    drop = ready.leakage.drop
-    allowed = (i for i in items if not drop & {i.id, i.source_id, i.group if isinstance(i, Example) else i.id})
-    task = create("task", TASKS, ready.recipe.task or ready.dimension, ready.recipe.options)
-    return limit_pairs(list(task.pairs(allowed, seed)), config.train.max_pairs, seed)
+    items = training_items(None, None, 100.0, [texts for texts, _ in ready.data], frozenset(ready.base.languages))
+    pairs = allowed_pairs(ready.dimension, ready.recipe, items, ready.leakage, seed)
+    return limit_pairs(pairs, ready.base.max_pairs, seed)
 
 
 def _cell(
@@ -319,8 +319,11 @@ def _figures(measure: Measure, name: str, by_seed: Mapping[int, Mapping[Key, flo
     if rows:
         mean = statistics.fmean(values) if values else None
         spread = statistics.stdev(values) if len(values) > 1 else None
-        reason = "" if len(values) == len(rows) else f"defined with {len(values)} of {len(rows)} seeds"
-        rows.append(AblationResult(name, -1, measure.dataset, measure.name, measure.n, mean, spread, reason))
+        partly = sorted({row.reason for row in rows if row.reason})
+        if len(values) < len(rows):
+            partly.insert(0, f"defined with {len(values)} of {len(rows)} seeds")
+        reason = "; ".join(partly)
+        rows.append(AblationResult(name, OVER_SEEDS, measure.dataset, measure.name, measure.n, mean, spread, reason))
     return rows
 
 
@@ -348,7 +351,7 @@ def _differences(
 
 def describe(found: Ablation) -> list[str]:
     """The table for people: variants down, measures across, then the differences to the baseline."""
-    means = [row for row in found.results if row.seed == -1]
+    means = [row for row in found.results if row.seed == OVER_SEEDS]
     columns = list(dict.fromkeys((row.dataset, row.measure) for row in means))
     cells = {(row.variant, row.dataset, row.measure): row for row in means}
     lines = [f"{found.cells[0]} of {found.cells[1]} cells done; mean ± standard deviation over seeds", ""]

@@ -73,7 +73,9 @@ def result(cell: Cell, row: Agreement, seconds: float | None, signature: str) ->
 
 
 def over_seeds(found: Mapping[Cell, Sequence[Agreement]]) -> Iterator[tuple[Cell, Agreement, float | None]]:
-    """Mean over seeds, with the standard deviation; the interval is the mean of the seeds' intervals.
+    """Mean over the seeds that have a value, with the standard deviation; ``reason`` says where some have none.
+
+    The interval is the mean of the seeds' intervals.
 
     The cell is the strategy's, its seed ``OVER_SEEDS``.
     """
@@ -97,8 +99,16 @@ def over_seeds(found: Mapping[Cell, Sequence[Agreement]]) -> Iterator[tuple[Cell
             low=statistics.fmean(lows) if lows else None,
             high=statistics.fmean(highs) if highs else None,
             p_value=rows[0].p_value if len(rows) == 1 else None,
+            reason=_reason(rows),
         )
         yield cells[name], mean, statistics.stdev(values) if len(values) > 1 else None
+
+
+def _reason(rows: Sequence[Agreement]) -> str:
+    """What the seeds say of their values, and how many have none."""
+    lacking = sum(row.value is None for row in rows)
+    said = list(dict.fromkeys(row.reason for row in rows if row.reason))
+    return "; ".join([f"{lacking} of {len(rows)} seeds have no value", *said] if lacking else said)
 
 
 def mean_predictions(scores: Mapping[Cell, Sequence[Prediction]]) -> Iterator[Prediction]:

@@ -27,7 +27,7 @@ from mdialeval.verbs.leakage import Leakage, find_leakage
 from mdialeval.verbs.rank import funnels_of
 from mdialeval.verbs.read import items_of, source_stage
 
-VERSION = 1
+VERSION = 2
 EVALUATOR = "evaluator"
 
 Item = Dialogue | Example
@@ -53,6 +53,8 @@ def train(
     inputs |= {f"graphs {place}": graphs.fingerprint for place, (_, graphs) in enumerate(sets, start=1) if graphs}
     adapters = language_stages(config, run, corpus, ranked, list(data.values()), progress)
     inputs |= {f"language {code}": stage.fingerprint for code, stage in adapters.items()}
+    if (paraphrases := section.siamese.path) is not None and paraphrases.exists():
+        inputs["paraphrases"] = file_hash(paraphrases)
     chosen = _languages(config)
     stages = {}
     for dimension, recipe in section.dimensions.items():
@@ -60,8 +62,6 @@ def train(
         settings = {**section.of(dimension).content("dimensions", "data"), **recipe.content("recipe")}
         settings |= {"dimension": dimension, "top_k": k}
         settings["left_out"] = fingerprint(sorted(leakage.drop)) if leakage.drop else ""
-        if (paraphrases := section.of(dimension).siamese.path) is not None and paraphrases.exists():
-            inputs = {**inputs, "paraphrases": file_hash(paraphrases)}
         stage = run.stage("train", VERSION, {**settings, "seed": config.seed}, inputs)
         stages[dimension] = stage
         if not stage.done:
