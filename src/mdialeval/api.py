@@ -151,10 +151,8 @@ def ablation(config: Config, *, limit: int | None = None, quiet: bool = True) ->
         quiet: no progress bars.
     """
     from mdialeval.verbs.ablation import ablation as verb
-    from mdialeval.verbs.check import refuse_early
 
     line = _Line(config, quiet)
-    refuse_early(line.config)
     return verb(line.config, line.run, line.corpus_or_none(), line.progress, limit)
 
 
