@@ -10,7 +10,7 @@ from pathlib import Path
 SRC = Path(__file__).resolve().parents[1] / "src" / "mdialeval"
 LAYERS: list[set[str]] = [
     {"records", "errors", "languages", "files"},
-    {"config", "registry", "signature", "tables", "store", "cache", "assets", "devices"},
+    {"config", "registry", "signature", "tables", "store", "cache", "assets", "devices", "unpacked"},
     {"readers", "segments", "translate", "rank", "graphs", "tasks", "llm"},
     {"model"},
     {"train", "scorers", "agreement", "report"},

@@ -11,6 +11,7 @@ import pytest
 
 from mdialeval import assets
 from mdialeval.errors import BackendError, ConfigError, MissingExtraError
+from mdialeval.unpacked import MARKER
 
 PARALLEL = {
     "en": ["Where is the nearest train station?", "I would like a cup of tea.", "My brother lost his keys yesterday."],
@@ -98,12 +99,12 @@ def test_damaged_copy_is_replaced(folder: Path, tmp_path: Path, monkeypatch: pyt
 
     def unpack(source: Path, target: Path) -> None:
         unpacked.append(source)
-        for path in folder.iterdir():
+        for path in (p for p in folder.iterdir() if p.name != MARKER):
             (target / path.name).hardlink_to(path) if folder.stat().st_dev == target.stat().st_dev else shutil.copy(
                 path, target
             )
 
-    monkeypatch.setattr(assets, "_unpack", unpack)
+    monkeypatch.setattr(assets, "_write", unpack)
     assert assets.embedded_encoder() == copy
     assert (copy / "config.json").read_bytes() == (folder / "config.json").read_bytes()
     assert assets.embedded_encoder() == copy
@@ -123,7 +124,7 @@ def test_two_processes_at_once_unpack_the_same_bytes(folder: Path, tmp_path: Pat
     with multiprocessing.get_context("spawn").Pool(2) as pool:
         first, second = pool.map(_unpack_there, [str(tmp_path)] * 2)
     assert first == second
-    assert (Path(first) / assets._MARKER).read_bytes() == (folder / assets._MARKER).read_bytes()
+    assert (Path(first) / MARKER).read_bytes() == (folder / MARKER).read_bytes()
     assert len(list(tmp_path.iterdir())) == 1
 
 
@@ -134,7 +135,7 @@ def test_failure_leaves_nothing_behind(folder: Path, tmp_path: Path, monkeypatch
         (target / "model.safetensors").write_bytes(b"half")
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(assets, "_unpack", full)
+    monkeypatch.setattr(assets, "_write", full)
     with pytest.raises(BackendError, match=r"No space left.*MDIALEVAL_CACHE"):
         assets.embedded_encoder()
     assert list(tmp_path.iterdir()) == []

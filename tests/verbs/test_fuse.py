@@ -173,3 +173,22 @@ def test_the_estimate_says_what_it_leaves_out(config: dict[str, Any]) -> None:
     scorers = [*config["score"]["scorers"], judge(evaluator="one", graphs="parse")]
     (line,) = api.estimate_score({**config, "score": {**config["score"], "scorers": scorers}})
     assert "160 calls" in line and "without the blocks that this run makes: evaluator, graphs" in line
+
+
+def test_a_mean_of_scorers_needs_no_part_to_fit_on(config: dict[str, Any]) -> None:
+    config["score"]["average"] = [{"name": "both", "members": ["one", "two"]}]
+    outcome = api.run(config)
+    rows = {a.scorer: a for a in api.rows(outcome.stages[0]) if a.language == "mean"}
+    assert rows["both"].value > max(rows["one"].value, rows["two"].value)
+    assert rows["both"].n == rows["both"].n_scored == rows["one"].n
+    page = outcome.report.read_text(encoding="utf-8")  # type: ignore[union-attr]
+    assert "mean of standard scores" in page
+    (stage,) = Run(Path(config["runs"]) / config["run"]).finished("average")
+    assert stage.summary()["coverage"] == {"good en": "80 of 80", "good pt": "80 of 80"}
+
+
+def test_a_mean_of_what_is_not_there_is_refused_before_scoring(config: dict[str, Any]) -> None:
+    config["score"]["average"] = [{"name": "one", "members": ["one", "tow"]}]
+    with pytest.raises(ConfigError) as caught:
+        api.score(config)
+    assert "another name" in str(caught.value) and "'tow'" in str(caught.value) and "two" in str(caught.value)

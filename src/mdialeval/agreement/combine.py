@@ -15,7 +15,7 @@ import numpy as np
 from mdialeval.agreement.agree import Source, group_of
 from mdialeval.agreement.correlations import correlation, p_value
 from mdialeval.errors import DataError
-from mdialeval.records import Example, Prediction
+from mdialeval.records import Example, Prediction, PredictionStatus
 
 Scores = Sequence[float | None]
 
@@ -75,6 +75,44 @@ def ensemble(members: Sequence[Scores]) -> list[float | None]:
         None if any(s is None for s in row) else sum(s for s in row if s is not None) / len(row)
         for row in zip(*members, strict=True)
     ]
+
+
+def average(predictions: Iterable[Prediction], examples: Sequence[Example], name: str) -> list[Prediction]:
+    """Several scorers as one that nothing is fitted for: the mean of their standard scores, dimension by dimension.
+
+    Scores are standardised over the examples of a language, so a score depends on the rows that it is scored with.  A
+    row that one of the members did not score is ``failed`` and names the member.
+
+    Args:
+        predictions: of all members.
+        examples: all rows of one data set.
+        name: what the result is called.
+
+    Raises:
+        DataError: no dimension is measured by two of the members.
+    """
+    by_source = _by_source(predictions)
+    measured: dict[str, list[Source]] = {}
+    for source in by_source:
+        measured.setdefault(source[1], []).append(source)
+    joined = {dimension: sources for dimension, sources in measured.items() if len(sources) > 1}
+    if not joined:
+        raise DataError(
+            f"nothing to average for {name!r}: no dimension has scores of two of "
+            f"{', '.join(map(_shown, by_source)) or 'its members'}"
+        )
+    found: dict[tuple[str, str, str], Prediction] = {}
+    for language in dict.fromkeys(e.language for e in examples):
+        keys = [(e.id, e.language) for e in examples if e.language == language]
+        for dimension, sources in joined.items():
+            columns = [[by_source[source].get(key) for key in keys] for source in sources]
+            means = ensemble([z_scores(column) for column in columns])
+            for row, (key, mean) in enumerate(zip(keys, means, strict=True)):
+                lacking = [source[0] for source, column in zip(sources, columns, strict=True) if column[row] is None]
+                detail = {"missing": ", ".join(lacking)} if lacking else {}
+                status: PredictionStatus = "failed" if lacking else "ok"
+                found[*key, dimension] = Prediction(*key, name, dimension, mean, status, detail)
+    return [found[e.id, e.language, dimension] for e in examples for dimension in joined]
 
 
 class Weight(NamedTuple):

@@ -29,12 +29,26 @@ class FuseConfig(Section):
     )
 
 
+class AverageConfig(Section):
+    """Several scorers as one: the mean of their standard scores, by language; nothing is fitted."""
+
+    name: str = Field(description="what reports call it")
+    members: list[str] = Field(
+        min_length=2,
+        description="scorers that measure the same dimension; `evaluator` is what was trained, in a benchmark the "
+        "strategies have their names",
+    )
+
+
 class ScoreConfig(Section):
     """What is scored, and by whom."""
 
     sets: list[Source] = Field(default_factory=list, description="rated data sets")
     scorers: list[ScorerConfig] = Field(
         default_factory=list, description="scorers beside the evaluators that `train` made"
+    )
+    average: list[AverageConfig] = Field(
+        default_factory=list, description="mean scores of several of the scorers, on whole data sets"
     )
     fuse: list[FuseConfig] = Field(default_factory=list, description="weighted scores out of the scorers above")
     retry: Literal["nothing", "failed", "unscored"] = Field(

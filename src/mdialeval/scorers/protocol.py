@@ -14,6 +14,7 @@ SCORERS: Mapping[str, str] = {
     "length": "mdialeval.scorers.length:Length",
     "given": "mdialeval.scorers.given:Given",
     "llm": "mdialeval.scorers.llm:LlmScorer",
+    "likelihood": "mdialeval.scorers.likelihood:Likelihood",
     "mlm": "mdialeval.scorers.mlm:MaskedLM",
     "dummy": "mdialeval.scorers.dummy:Dummy",
 }

@@ -5,6 +5,7 @@ A cell that fails is reported with its message, and the others go on.
 
 from __future__ import annotations
 
+import itertools
 import logging
 import os
 from collections import defaultdict
@@ -14,6 +15,7 @@ from pathlib import Path
 
 from mdialeval.agreement.agree import MEAN
 from mdialeval.agreement.agree import correlate as agreements_of
+from mdialeval.agreement.combine import average
 from mdialeval.agreement.compare import Comparison, compare
 from mdialeval.config.run import RunConfig
 from mdialeval.devices import use_threads
@@ -25,6 +27,7 @@ from mdialeval.report.data import Curves, Notice, Point, RatedSet, ReportData, S
 from mdialeval.report.html import write_report
 from mdialeval.store import Run, Stage
 from mdialeval.tables import write_records
+from mdialeval.verbs.average import mean_signature
 from mdialeval.verbs.cells import Bench, Cell, Failure, cells, check_strategies, jobs, prepare, run_cell
 from mdialeval.verbs.parallel import run_jobs
 from mdialeval.verbs.results import (
@@ -95,10 +98,12 @@ def benchmark(
     found, failures = _run(bench, chosen, progress)
     if len(failures) == len(chosen):
         raise failures[0].error
-    for entry in score(config, run, {}, progress) if config.score.scorers else []:
+    alone = config.model_copy(update={"score": config.score.model_copy(update={"average": [], "fuse": []})})
+    for entry in score(alone, run, {}, progress) if config.score.scorers else []:
         cell = Cell(entry.name, None, None, config.benchmark.seeds[0])
         found.scores[entry.source.title][cell] = list(entry.predictions.read(Prediction))
         found.signatures[cell] = entry.predictions.summary()["signature"]
+    _add_averages(found, config)
     results: list[CellResult] = []
     comparisons: list[Comparison] = []
     agreements: list[Agreement] = []
@@ -157,6 +162,25 @@ def _run(bench: Bench, chosen: Sequence[Cell], progress: Progress) -> tuple[_Fou
     for failure in failures:
         log.error("%s", failure.text)
     return found, failures
+
+
+def _add_averages(found: _Found, config: RunConfig) -> None:
+    """The configured means of strategies and scorers, seed by seed; a mean of a cell that failed is left out."""
+    trained = {cell.name for cell in found.seconds}  # a plain scorer has no seed and joins every seed's mean
+    for section, seed, (title, entry) in itertools.product(
+        config.score.average, config.benchmark.seeds, found.examples.items()
+    ):
+        by_name = {c.name: c for c in found.scores[title] if c.seed == seed or c.name not in trained}
+        if not all(member in by_name for member in section.members):
+            log.warning("%s: no mean %r for seed %d: a member has no scores", title, section.name, seed)
+            continue
+        members = [by_name[member] for member in section.members]
+        cell = Cell(section.name, None, None, seed)
+        predictions = [p for member in members for p in found.scores[title][member]]
+        found.scores[title][cell] = average(predictions, list(entry.examples.read(Example)), section.name)
+        found.signatures[cell] = mean_signature([found.signatures[member] for member in members])
+        times = [found.seconds[member] for member in members if member in found.seconds]
+        found.seconds[cell] = None if None in times else sum(t for t in times if t is not None)
 
 
 def _cores() -> int:

@@ -18,7 +18,7 @@ from mdialeval.store import Run, Stage
 from mdialeval.verbs.language import language_stages
 from mdialeval.verbs.leakage import find_leakage
 from mdialeval.verbs.read import source_stage
-from mdialeval.verbs.score import Scored, score
+from mdialeval.verbs.score import Scored, check_joins, score
 from mdialeval.verbs.train import train, training_seconds
 from mdialeval.verbs.translate_test import into_english
 
@@ -116,6 +116,8 @@ def check_strategies(config: RunConfig, ranked: Stage | None) -> None:
         raise ConfigError(f"benchmark.strategies: {', '.join(needy)} need translations: set translate.routes")
     if "translate-test" in section.strategies and not section.into_english:
         raise ConfigError("benchmark.into_english: translate-test needs a route into English, such as {pt: firefox}")
+    names = [cell.name for cell in cells(section, list(config.translate.routes))]
+    check_joins(config, list(dict.fromkeys([*names, *(s.name or s.scorer for s in config.score.scorers)])))
     tuned = [s for s in section.strategies if s in TUNED]
     if tuned and config.train.graph.only:
         raise ConfigError(
@@ -169,7 +171,7 @@ def cell_config(config: RunConfig, cell: Cell) -> RunConfig:
             own = {key: v for key, v in recipe.recipe.items() if key not in ("trainable_layers", "train_embeddings")}
             dimensions[name] = recipe.model_copy(update={"recipe": own})
     training = section.model_copy(update=changes)
-    scoring = config.score.model_copy(update={"scorers": []})
+    scoring = config.score.model_copy(update={"scorers": [], "average": [], "fuse": []})
     return config.model_copy(update={"seed": cell.seed, "train": training, "score": scoring})
 
 

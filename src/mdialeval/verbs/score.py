@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import functools
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from mdialeval.config.corpus import Source
 from mdialeval.config.run import RunConfig
+from mdialeval.config.score import AverageConfig, FuseConfig
 from mdialeval.errors import ConfigError, DataError, nearest
 from mdialeval.pipeline import Progress, Shard, complete, run_shards
 from mdialeval.records import SCORED, Example, Prediction
@@ -75,7 +76,7 @@ def score(config: RunConfig, run: Run, evaluators: dict[str, Stage], progress: P
     if not config.score.sets:
         raise ConfigError("score.sets: name at least one data set to score")
     specs = scorer_specs(config, evaluators)
-    _check_fusions(config, [spec.name for spec in specs])
+    check_joins(config, [spec.name for spec in specs])
     for spec in specs:
         check_options("scorer", spec.name, resolve("scorer", SCORERS, spec.scorer), spec.options)
     sources = [(source, _examples(source, config, run)) for source in config.score.sets]
@@ -154,17 +155,29 @@ def scorer_specs(config: RunConfig, evaluators: dict[str, Stage]) -> list[Scorer
     return specs
 
 
-def _check_fusions(config: RunConfig, scorers: Sequence[str]) -> None:
-    """Before anything is scored: whether every fused score has a name of its own and members that are scorers."""
-    taken = list(scorers)
-    for section in config.score.fuse:
+def check_joins(config: RunConfig, scorers: Sequence[str]) -> None:
+    """Before anything is scored: whether every mean and fused score has a name of its own and members that are there.
+
+    Args:
+        config: the section ``score``.
+        scorers: names of what is scored.
+
+    Raises:
+        ConfigError: a name is taken, or a member is none of them.
+    """
+    taken, problems = list(scorers), []
+    sections: list[tuple[str, AverageConfig | FuseConfig]] = [("average", s) for s in config.score.average]
+    sections += [("fuse", s) for s in config.score.fuse]
+    for where, section in sections:
         if section.name in taken:
-            raise ConfigError(f"score.fuse: there is a score {section.name!r} already: give the fused one another name")
+            problems.append(f"score.{where}: there is a score {section.name!r} already: give this one another name")
         taken.append(section.name)
-        for member in (*section.members, *section.may_be_negative):
+        for member in (*section.members, *getattr(section, "may_be_negative", ())):
             if member not in scorers:
                 problem = f"no scorer {member!r} to join: {nearest(member, scorers)}"
-                raise ConfigError(f"score.fuse: {section.name!r}: {problem}")
+                problems.append(f"score.{where}: {section.name!r}: {problem}")
+    if problems:
+        raise ConfigError(problems)
 
 
 def _examples(source: Source, config: RunConfig, run: Run) -> Stage:
@@ -225,16 +238,10 @@ def _finish(stage: Stage, spec: ScorerSpec) -> None:
 
 def _summary(stage: Stage, spec: ScorerSpec) -> dict[str, Any]:
     """Counts by status and coverage by language and dimension, and the scorer's signature."""
-    statuses: dict[str, int] = {}
-    cells: dict[str, list[int]] = {}
     graphs: dict[str, list[int]] = {}
     adapters: dict[str, Counter[str]] = {}
     spent: Counter[str] = Counter()
     for prediction in stage.read(Prediction):
-        statuses[prediction.status] = statuses.get(prediction.status, 0) + 1
-        cell = cells.setdefault(f"{prediction.dimension} {prediction.language}", [0, 0])
-        cell[0] += prediction.status in SCORED
-        cell[1] += 1
         if "language_adapter" in prediction.detail:
             adapters.setdefault(prediction.language, Counter())[str(prediction.detail["language_adapter"])] += 1
         if "n_graphs" in prediction.detail:
@@ -246,13 +253,24 @@ def _summary(stage: Stage, spec: ScorerSpec) -> dict[str, Any]:
     return {
         "scorer": spec.name,
         "signature": scorer.signature,
-        "rows": sum(statuses.values()),
-        "statuses": dict(sorted(statuses.items())),
         **_spent(spent, spec),
-        "coverage": {key: f"{scored} of {n}" for key, (scored, n) in sorted(cells.items())},
+        **counts(stage.read(Prediction)),
         **({"graphs": {code: f"{seen} of {n}" for code, (seen, n) in sorted(graphs.items())}} if graphs else {}),
         **({"language_adapters": {code: dict(n) for code, n in sorted(adapters.items())}} if adapters else {}),
     }
+
+
+def counts(predictions: Iterable[Prediction]) -> dict[str, Any]:
+    """For a summary: rows, rows by status, and the share that is scored by dimension and language."""
+    statuses: Counter[str] = Counter()
+    cells: dict[str, list[int]] = {}
+    for prediction in predictions:
+        statuses[prediction.status] += 1
+        cell = cells.setdefault(f"{prediction.dimension} {prediction.language}", [0, 0])
+        cell[0] += prediction.status in SCORED
+        cell[1] += 1
+    coverage = {key: f"{scored} of {n}" for key, (scored, n) in sorted(cells.items())}
+    return {"rows": statuses.total(), "statuses": dict(sorted(statuses.items())), "coverage": coverage}
 
 
 def _spent(spent: Counter[str], spec: ScorerSpec) -> dict[str, Any]:

@@ -1,0 +1,53 @@
+"""``score.average``: several scorers as one, on whole data sets; see ``agreement.combine.average``."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+
+from mdialeval.agreement.combine import average
+from mdialeval.config.run import RunConfig
+from mdialeval.config.score import AverageConfig
+from mdialeval.pipeline import complete
+from mdialeval.records import Example, Prediction
+from mdialeval.store import Run, Stage
+from mdialeval.verbs.score import Scored, counts
+
+VERSION = 1
+
+
+def with_averages(config: RunConfig, run: Run, scored: Sequence[Scored]) -> list[Scored]:
+    """What was scored, and every configured mean on every data set.
+
+    Raises:
+        DataError: the members of a mean do not measure the same dimension.
+    """
+    titles = list(dict.fromkeys(entry.source.title for entry in scored))
+    of = {title: {entry.name: entry for entry in scored if entry.source.title == title} for title in titles}
+    means = [
+        _averaged(section, [of[title][member] for member in section.members], run)
+        for section in config.score.average
+        for title in titles
+    ]
+    return [*scored, *means]
+
+
+def _averaged(section: AverageConfig, members: Sequence[Scored], run: Run) -> Scored:
+    first = members[0]
+    inputs = {"examples": first.examples.fingerprint, **{m.name: m.predictions.content for m in members}}
+    stage = run.stage("average", VERSION, {"name": section.name}, inputs)
+    complete(stage, functools.partial(_average, stage, section.name, members))
+    return Scored(first.source, first.examples, section.name, stage)
+
+
+def _average(stage: Stage, name: str, members: Sequence[Scored]) -> None:
+    predictions = [p for member in members for p in member.predictions.read(Prediction)]
+    rows = average(predictions, list(members[0].examples.read(Example)), name)
+    stage.write(0, rows, Prediction)
+    signature = mean_signature([str(member.predictions.summary()["signature"]) for member in members])
+    stage.finish({"scorer": name, "signature": signature, **counts(rows)})
+
+
+def mean_signature(members: Sequence[str]) -> str:
+    """How a mean of standard scores is made, in one line."""
+    return "mean of standard scores over a set's rows of a language: " + " + ".join(f"[{line}]" for line in members)

@@ -1,0 +1,49 @@
+"""The mean of standard scores: by language and dimension, and silent about nothing."""
+
+from __future__ import annotations
+
+import pytest
+
+from mdialeval.agreement.combine import average
+from mdialeval.errors import DataError
+from mdialeval.records import Example, Prediction, Turn
+
+EXAMPLES = [Example(f"e{i}", code, (), Turn("Hi.")) for code in ("en", "de") for i in range(3)]
+
+
+def predictions(scorer: str, dimension: str, values: list[float | None]) -> list[Prediction]:
+    return [
+        Prediction(e.id, e.language, scorer, dimension, value, "failed" if value is None else "ok")
+        for e, value in zip(EXAMPLES, values, strict=True)
+    ]
+
+
+def test_scales_do_not_matter_and_languages_are_standardised_apart() -> None:
+    one = predictions("one", "good", [1, 2, 3, 101, 102, 103])
+    two = predictions("two", "good", [-300, -200, -100, 0.1, 0.2, 0.3])
+    found = average([*one, *two], EXAMPLES, "both")
+    assert [(p.example_id, p.language, p.scorer, p.dimension) for p in found] == [
+        (e.id, e.language, "both", "good") for e in EXAMPLES
+    ]
+    root = 1.5**0.5
+    assert [p.score for p in found] == pytest.approx([-root, 0, root] * 2)
+
+
+def test_only_what_two_members_measure_is_joined() -> None:
+    rows = [
+        *predictions("one", "good", [1, 2, 3, 1, 2, 3]),
+        *predictions("one", "alone", [3, 2, 1, 3, 2, 1]),
+        *predictions("two", "good", [3, 2, 1, 1, 2, 3]),
+    ]
+    found = average(rows, EXAMPLES, "both")
+    assert {p.dimension for p in found} == {"good"}
+    assert [p.score for p in found[:3]] == pytest.approx([0, 0, 0])
+    with pytest.raises(DataError, match=r"no dimension has scores of two of one \(alone\), two \(good\)"):
+        average([*predictions("one", "alone", [1] * 6), *predictions("two", "good", [1] * 6)], EXAMPLES, "both")
+
+
+def test_a_row_without_one_of_the_scores_fails_and_names_the_member() -> None:
+    rows = [*predictions("one", "good", [1, None, 3, 1, 2, 3]), *predictions("two", "good", [1, 2, 3, 1, 2, 3])]
+    found = average(rows, EXAMPLES, "both")
+    assert [p.status for p in found] == ["ok", "failed", "ok", "ok", "ok", "ok"]
+    assert found[1].score is None and found[1].detail == {"missing": "one"}
