@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import itertools
 import json
@@ -46,15 +47,17 @@ class Embedded:
     higher_is_better = True
 
     def __init__(self, *, on_long: OnLong = "truncate", batch_size: int = 64, device: str = "auto") -> None:
-        head, centre = load_head()
-        place = choose_device(device)
-        self._pairs = EmbeddedPairs(
-            FrozenEncoder(embedded_encoder(), batch_size, place), head.to(place), centre.to(place)
-        )
-        self._on_long = on_long
+        self._batch_size, self._device, self._on_long = batch_size, choose_device(device), on_long
         weights = (resources.files("mdialeval.rank.embedded") / HEAD).read_bytes()
         parts = {"estimator": EMBEDDED, "head": hashlib.sha256(weights).hexdigest()[:12], "on_long": on_long}
         self.identity = signature_line(parts | {name: version(name) for name in ("mdialeval", "torch", "transformers")})
+
+    @functools.cached_property
+    def _pairs(self) -> EmbeddedPairs:
+        """Loaded at the first estimate: a run whose scores are all there asks for the identity alone."""
+        head, centre = load_head()
+        encoder = FrozenEncoder(embedded_encoder(), self._batch_size, self._device)
+        return EmbeddedPairs(encoder, head.to(self._device), centre.to(self._device))
 
     @staticmethod
     def assets(**_: object) -> list[Asset]:
