@@ -3,11 +3,12 @@
 Trains one evaluator of sensibleness and one of understandability with the default recipe (or ``--set``), scores rated
 sets that nothing was tuned or trained on, and prints Spearman's rho a set and language beside the baselines.
 
-    python scripts/benchmarks/quality_dialogue.py [--data ../shared/data] [--set epochs=2] [--resamples 500]
+    python scripts/benchmarks/quality_dialogue.py [--data ../shared/data] [--set epochs=2] [--likelihood fluency context]
 
 Sets: xDial-Eval dailydialog-zhao, dailydialog-grade and persona-usr (overall rating, six languages), DailyDialog++ test
 (accuracy against random and adversarial negatives), holistic (fluency, coherence), MAIA (AUC of `understanding` and
-`sensibleness`, about 98 % positive, with its interval).  The last line is one JSON object.
+`sensibleness`, about 98 % positive, with its interval).  On the sets of ``--likelihood`` stand, beside
+them, the embedded causal language model and its mean with the evaluator (0.15 s a row).  The last line is one JSON object.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from mdialeval.agreement.agree import correlate
+from mdialeval.agreement.combine import average
 from mdialeval.config.load import parse
 from mdialeval.config.train import TrainConfig
 from mdialeval.readers.dailydialogpp import DailyDialogPlusPlus
@@ -84,11 +86,14 @@ def main() -> None:
     parser.add_argument("--data", type=Path, default=Path("../shared/data"))
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="a setting of train")
     parser.add_argument("--resamples", type=int, default=500)
+    parser.add_argument(
+        "--likelihood", nargs="*", default=["fluency", "context"], metavar="SET", help="sets scored by it, too"
+    )
     parser.add_argument("--seed", type=int, default=13)
     parser.add_argument("--folder", type=Path, help="keep the evaluators here, and reuse those that are there")
     arguments = parser.parse_args()
     logging.basicConfig(level=logging.WARNING)
-    config = parse({"train": {}}, [f"train.{s}" for s in arguments.set]).train
+    config = parse({"train": {"checks": 2}}, [f"train.{s}" for s in arguments.set]).train
     folder = arguments.folder or Path(tempfile.mkdtemp(prefix="mdialeval-quality-"))
     seconds = {}
     for dimension in TASK_OPTIONS:
@@ -96,13 +101,13 @@ def main() -> None:
         if not (place / "evaluator.json").exists():
             seconds[dimension] = train(arguments.data, dimension, config, place, arguments.seed)
     try:
-        report(arguments.data, folder, seconds, arguments.resamples)
+        report(arguments.data, folder, seconds, arguments.resamples, arguments.likelihood)
     finally:
         if arguments.folder is None:
             shutil.rmtree(folder)
 
 
-def report(data: Path, folder: Path, seconds: dict[str, float], resamples: int) -> None:
+def report(data: Path, folder: Path, seconds: dict[str, float], resamples: int, likelihood: Sequence[str]) -> None:
     """Score everything, print the table, then the JSON line."""
     evaluators: dict[str, Scorer] = {
         d: create("scorer", SCORERS, "evaluator", {"folder": str(folder / d)}) for d in TASK_OPTIONS
@@ -112,6 +117,10 @@ def report(data: Path, folder: Path, seconds: dict[str, float], resamples: int) 
     for name, examples, statistic, dimensions in rated_sets(data):
         scorers = [*(evaluators[d] for d in dimensions), *baselines]
         predictions = [p for scorer in scorers for p in scorer.score(examples)]
+        if name in likelihood:
+            more = create("scorer", SCORERS, "likelihood", {"dimensions": dimensions}).score(examples)
+            learned = [p for p in predictions if p.scorer == "evaluator"]
+            predictions += [*more, *average([*learned, *more], examples, "evaluator+likelihood")]
         rows = correlate(predictions, examples, dataset=name, statistics=[statistic], resamples=resamples)
         figures |= table(name, statistic, [row for row in rows if row.statistic == statistic])
     test = list(DailyDialogPlusPlus().read([data / "dailydialogpp" / "test.json"]))

@@ -1,9 +1,9 @@
 """Ranking six languages from the shell: one `mdialeval rank` against `comet-score`, everything from start to scores.
 
 The same local COMET checkpoint and the same 300 sources and 1,800 translations on both sides, each command in a process
-of its own that starts, loads, scores and writes.  `comet-score` computes in half precision, also on a CPU, so its scores
-differ from float32 in the fourth digit (`rank.py` compares both).  It is run once a language, as its help shows it, and once
-with all six files in one command (`-t one two ...`), the best it can do; both are shown.
+of its own that starts, loads, scores and writes.  `comet-score` computes in half precision, also on a CPU, so its
+scores differ from float32 in the fourth digit (`rank.py` compares both).  It is run once a language, and once with all
+six files in one command (`-t one two ...`), the best it can do; both are shown.
 
     python scripts/benchmarks/rank_commands.py [--sources 300] [--languages 6] [--rounds 1] [--checkpoint DIR]
 """
