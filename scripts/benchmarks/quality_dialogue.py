@@ -3,12 +3,12 @@
 Trains one evaluator of sensibleness and one of understandability with the default recipe (or ``--set``), scores rated
 sets that nothing was tuned or trained on, and prints Spearman's rho a set and language beside the baselines.
 
-    python scripts/benchmarks/quality_dialogue.py [--data ../shared/data] [--set epochs=2] [--likelihood fluency context]
+    python scripts/benchmarks/quality_dialogue.py [--data ../shared/data] [--set epochs=2] [--likelihood fluency]
 
 Sets: xDial-Eval dailydialog-zhao, dailydialog-grade and persona-usr (overall rating, six languages), DailyDialog++ test
 (accuracy against random and adversarial negatives), holistic (fluency, coherence), MAIA (AUC of `understanding` and
-`sensibleness`, about 98 % positive, with its interval).  On the sets of ``--likelihood`` stand, beside
-them, the embedded causal language model and its mean with the evaluator (0.15 s a row).  The last line is one JSON object.
+`sensibleness`, about 98 % positive, with its interval).  On the sets of ``--likelihood`` the embedded
+causal language model and its mean with the evaluator are scored, too (0.15 s a row).  The last line is one JSON object.
 """
 
 from __future__ import annotations
