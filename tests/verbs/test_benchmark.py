@@ -66,6 +66,24 @@ def _same(one: CellResult, other: CellResult) -> bool:
     return all(getattr(one, name) == getattr(other, name) for name in names)
 
 
+def test_means_of_strategies_stand_beside_them_seed_by_seed(small_run: Small) -> None:
+    config = small_run(benchmark={"strategies": ["english", "translate-train"], "seeds": [1, 2]})
+    config["train"]["dimensions"] = {"sensibleness": {}}
+    config["score"]["average"] = [{"name": "both", "members": ["english", "translate-train"]}]
+    found = api.benchmark(config)
+    rows = [r for r in found.results if r.strategy == "both" and r.statistic == "spearman"]
+    assert {(r.seed, r.language) for r in rows} == {(1, "pt"), (2, "pt"), (-1, "pt")}  # what all members scored
+    assert all(r.n_scored == r.n > 0 and r.value is not None for r in rows)
+    assert "mean of standard scores" in rows[0].signature and "mean of standard scores" in found.report.read_text()
+    config["score"]["average"] = [{"name": "odd", "members": ["english", "length"]}]
+    again = api.benchmark(config)  # told, and nothing that was computed is lost
+    assert "no dimension has scores of two of" in again.failures[0].text and again.failures[0].cell.name == "odd"
+    assert {r.strategy for r in again.results} == {r.strategy for r in found.results} - {"both"}
+    config["score"]["average"] = [{"name": "both", "members": ["english", "multilingual"]}]
+    with pytest.raises(ConfigError, match="no scorer 'multilingual' to join"):
+        api.benchmark(config)
+
+
 def test_translate_test_scores_through_english(small_run: Small) -> None:
     config = small_run(
         benchmark={"strategies": ["translate-test"], "into_english": {"pt": "dummy:pt-en"}}, translate={}

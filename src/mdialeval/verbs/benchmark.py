@@ -19,7 +19,7 @@ from mdialeval.agreement.combine import average
 from mdialeval.agreement.compare import Comparison, compare
 from mdialeval.config.run import RunConfig
 from mdialeval.devices import use_threads
-from mdialeval.errors import ConfigError, MdialevalError
+from mdialeval.errors import ConfigError, DataError, MdialevalError
 from mdialeval.files import replace_atomically
 from mdialeval.pipeline import Progress, world_size
 from mdialeval.records import Agreement, Example, Prediction
@@ -103,7 +103,9 @@ def benchmark(
         cell = Cell(entry.name, None, None, config.benchmark.seeds[0])
         found.scores[entry.source.title][cell] = list(entry.predictions.read(Prediction))
         found.signatures[cell] = entry.predictions.summary()["signature"]
-    _add_averages(found, config)
+    for failure in _add_averages(found, config):
+        log.error("%s", failure.text)
+        failures.append(failure)
     results: list[CellResult] = []
     comparisons: list[Comparison] = []
     agreements: list[Agreement] = []
@@ -164,23 +166,34 @@ def _run(bench: Bench, chosen: Sequence[Cell], progress: Progress) -> tuple[_Fou
     return found, failures
 
 
-def _add_averages(found: _Found, config: RunConfig) -> None:
-    """The configured means of strategies and scorers, seed by seed; a mean of a cell that failed is left out."""
+def _add_averages(found: _Found, config: RunConfig) -> Iterator[Failure]:
+    """Add the configured means of strategies and scorers, seed by seed; yields those that cannot be made."""
     trained = {cell.name for cell in found.seconds}  # a plain scorer has no seed and joins every seed's mean
-    for section, seed, (title, entry) in itertools.product(
-        config.score.average, config.benchmark.seeds, found.examples.items()
-    ):
-        by_name = {c.name: c for c in found.scores[title] if c.seed == seed or c.name not in trained}
-        if not all(member in by_name for member in section.members):
-            log.warning("%s: no mean %r for seed %d: a member has no scores", title, section.name, seed)
-            continue
-        members = [by_name[member] for member in section.members]
+    for section, seed in itertools.product(config.score.average, config.benchmark.seeds):
         cell = Cell(section.name, None, None, seed)
-        predictions = [p for member in members for p in found.scores[title][member]]
-        found.scores[title][cell] = average(predictions, list(entry.examples.read(Example)), section.name)
-        found.signatures[cell] = mean_signature([found.signatures[member] for member in members])
-        times = [found.seconds[member] for member in members if member in found.seconds]
-        found.seconds[cell] = None if None in times else sum(t for t in times if t is not None)
+        for title, entry in found.examples.items():
+            by_name = {c.name: c for c in found.scores[title] if c.seed == seed or c.name not in trained}
+            try:
+                if lacking := [member for member in section.members if member not in by_name]:
+                    raise DataError(f"{title}: there are no scores of {', '.join(lacking)}")
+                members = [by_name[member] for member in section.members]
+                found.scores[title][cell] = _mean_of(found, title, entry, members, section.name)
+            except DataError as error:
+                yield Failure(cell, error)
+                break
+            found.signatures[cell] = mean_signature([found.signatures[member] for member in members])
+            times = [found.seconds[member] for member in members if member in found.seconds]
+            found.seconds[cell] = None if None in times else sum(t for t in times if t is not None)
+
+
+def _mean_of(found: _Found, title: str, entry: Scored, members: Sequence[Cell], name: str) -> list[Prediction]:
+    """The mean over the languages that all members scored: translate-train, say, has few."""
+    predictions = [found.scores[title][member] for member in members]
+    languages = set.intersection(*({p.language for p in rows} for rows in predictions))
+    if not languages:
+        raise DataError(f"{title}: no language is scored by all of {', '.join(m.name for m in members)}")
+    rated = [example for example in entry.examples.read(Example) if example.language in languages]
+    return average([p for rows in predictions for p in rows], rated, name)
 
 
 def _cores() -> int:
