@@ -32,15 +32,15 @@ def read(source: Source, language: str = "en") -> Iterator[Dialogue | Example]:
         DataError: names file, row, field and fix; also an empty file, and two items with one id in one language.
     """
     reader = reader_of(source, language)
-    first: dict[int, tuple[Path, int]] = {}  # hash of (language, id): millions of rows must fit into memory
+    seen: set[int] = set()  # hashes of (language, id): millions of rows must fit into memory
     total = 0
     for paths in _calls(reader, source):
         number = 0
         with _closing(reader.read(paths)) as items:
             for number, item in enumerate(items, start=1):
-                there = first.setdefault(hash((item.language, item.id)), (paths[0], number))
-                if there != (paths[0], number):
-                    raise _duplicate(item, there, (paths[0], number))
+                if (key := hash((item.language, item.id))) in seen:
+                    _check_first(reader, source, item, (paths[0], number))
+                seen.add(key)
                 yield item
                 total += 1
                 if total == source.limit:
@@ -85,7 +85,18 @@ def _calls(reader: Reader, source: Source) -> list[list[Path]]:
     return [list(source.path)] if getattr(reader, "joint", False) or not source.path else [[p] for p in source.path]
 
 
-def _duplicate(item: Dialogue | Example, one: tuple[Path, int], other: tuple[Path, int]) -> DataError:
-    problem = f"item {other[1]} has the id {item.id!r} in {item.language}, and so has item {one[1]}"
-    where = f" of {one[0]}" if one[0] != other[0] else ""
-    return DataError(f"{problem}{where}: ids are unique inside a data set and language", other[0])
+def _check_first(reader: Reader, source: Source, item: Dialogue | Example, here: tuple[Path, int]) -> None:
+    """Read again up to the first item of this id and language, which should be the one ``here``.
+
+    Raises:
+        DataError: it is another one, and where that stands.
+    """
+    for paths in _calls(reader, source):
+        with _closing(reader.read(paths)) as items:
+            for number, other in enumerate(items, start=1):
+                if (other.language, other.id) == (item.language, item.id):
+                    if (paths[0], number) == here:  # only the hash of another id was the same
+                        return
+                    problem = f"item {here[1]} has the id {item.id!r} in {item.language}, and so has item {number}"
+                    where = f" of {paths[0]}" if paths[0] != here[0] else ""
+                    raise DataError(f"{problem}{where}: ids are unique inside a data set and language", here[0])
