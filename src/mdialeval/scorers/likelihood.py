@@ -7,13 +7,12 @@ information that the context explains: the pointwise mutual information of conte
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from mdialeval.errors import ConfigError
-from mdialeval.llm.causal import EMBEDDED, CausalLM, identity, load_causal, log_probabilities
-from mdialeval.llm.gemma import embedded_model_asset
+from mdialeval.llm.causal import EMBEDDED, CausalLM, causal_assets, identity, load_causal, log_probabilities
 from mdialeval.model.markup import clean
 from mdialeval.records import Example, Prediction, PredictionStatus, Scalar
 from mdialeval.registry import Asset
@@ -23,8 +22,19 @@ from mdialeval.signature import signature_line, versions
 _DIMENSIONS = ("understandability", "sensibleness")
 _TURN, _END = "-", "\n"  # a dialogue is written as a list, the same in every language
 _LEAST = -1e-6  # ln P(r) above this: the model is certain of the response, and there is nothing to explain
+_SHORTEST = 8  # tokens of a newest turn that are worth reading where the whole turn does not fit
 
 Ids = tuple[int, ...]
+
+
+class _Row(NamedTuple):
+    """An example as token ids."""
+
+    context: tuple[Ids, ...]  # the turns that fit
+    response: Ids
+    n_turns_dropped: int
+    context_cut: bool
+    response_cut: bool
 
 
 class Likelihood:
@@ -39,7 +49,8 @@ class Likelihood:
         dimensions: which of both.
         normalise: ``none`` or ``tokens``, of ``understandability``.
         max_turns: context turns that are read, the newest.
-        max_tokens: of context and response together; older turns are dropped first.
+        max_tokens: of context and response together; older turns are dropped first, and of a newest turn that is
+            too long by itself the end is read.
         batch_size: responses to one context at a time.
         device: ``auto``, ``cpu``, ``cuda`` ...
 
@@ -60,15 +71,7 @@ class Likelihood:
         batch_size: int = 32,
         device: str = "auto",
     ) -> None:
-        problems = [f"dimension {d!r} is none of {', '.join(_DIMENSIONS)}" for d in dimensions if d not in _DIMENSIONS]
-        if not dimensions or len(set(dimensions)) < len(dimensions):
-            problems.append("dimensions: name at least one, each once")
-        if normalise not in ("none", "tokens"):
-            problems.append(f"normalise is {normalise!r}: use none or tokens")
-        if max_turns < 1 or max_tokens < 16:
-            problems.append("max_turns must be at least 1 and max_tokens at least 16")
-        if problems:
-            raise ConfigError([f"scorer 'likelihood': {p}" for p in problems])
+        _check(dimensions, normalise, max_turns, max_tokens)
         self.dimensions = tuple(dimensions)
         self._name, self._mean, self._device, self._batch_size = model, normalise == "tokens", device, batch_size
         self._max_turns, self._max_tokens = max_turns, max_tokens
@@ -86,48 +89,55 @@ class Likelihood:
         )
 
     @staticmethod
-    def assets(model: str = EMBEDDED, **_: Any) -> list[Asset]:
-        """The model, where it lies on this machine; nothing is loaded."""
-        if model == EMBEDDED:
-            return [embedded_model_asset()]
-        path = Path(model).expanduser()
-        if path.exists():
-            return [Asset(f"causal language model {model}", "model", True, str(path.resolve()))]
-        from mdialeval.assets import encoder_assets
+    def assets(
+        model: str = EMBEDDED,
+        dimensions: Sequence[str] = _DIMENSIONS,
+        normalise: str = "none",
+        max_turns: int = 4,
+        max_tokens: int = 512,
+        **_: Any,
+    ) -> list[Asset]:
+        """The model, where it lies on this machine; nothing is loaded.
 
-        return encoder_assets(model)
+        Raises:
+            ConfigError: see the class.
+        """
+        _check(dimensions, normalise, max_turns, max_tokens)
+        return causal_assets(model)
 
     def score(self, examples: Sequence[Example]) -> list[Prediction]:
         """One prediction an example and dimension; without a context ``sensibleness`` is ``empty``."""
         if self._causal is None:
             self._causal = load_causal(self._name, self._device)
+        self._ids.clear()  # turns recur inside a shard, not for ever
         usables = [i for i, example in enumerate(examples) if usable(example) == "ok"]
-        rows = {i: self._row(self._causal, examples[i]) for i in usables}
-        alone = self._sums(self._causal, {i: ((), row[1]) for i, row in rows.items()})
+        rows = {i: row for i in usables if (row := self._row(self._causal, examples[i])).response}
+        alone = self._sums(self._causal, {i: ((), row.response) for i, row in rows.items()})
         given: Mapping[int, float] = {}
         if "sensibleness" in self.dimensions:
-            given = self._sums(self._causal, {i: row[:2] for i, row in rows.items() if row[0]})
+            given = self._sums(self._causal, {i: row[:2] for i, row in rows.items() if row.context})
         return [
             p for i, e in enumerate(examples) for p in self._predictions(e, rows.get(i), alone.get(i), given.get(i))
         ]
 
-    def _row(self, causal: CausalLM, example: Example) -> tuple[tuple[Ids, ...], Ids, int, bool]:
-        """Context turns that fit, the response, how many turns were dropped, whether the response was cut."""
+    def _row(self, causal: CausalLM, example: Example) -> _Row:
         room = min(self._max_tokens, causal.window) - len(causal.start) - len(self._encoded(causal, _TURN))
         text = example.response.text if example.response is not None else ""
         response = self._encoded(causal, f" {clean(text)}{_END}")
-        cut = len(response) > room
-        response = response[:room]
+        response_cut, context_cut = len(response) > room, False
+        response = response[: max(0, room)]
         room -= len(response)
         texts = [clean(turn.text) for turn in example.context if turn.text.strip()]
         kept: list[Ids] = []
         for text in reversed(texts[-self._max_turns :]):
             turn = self._encoded(causal, f"{_TURN} {text}{_END}")
             if len(turn) > room:
+                if not kept and room >= _SHORTEST:
+                    kept, context_cut = [turn[-room:]], True
                 break
             kept.insert(0, turn)
             room -= len(turn)
-        return tuple(kept), response, len(texts) - len(kept), cut
+        return _Row(tuple(kept), response, len(texts) - len(kept), context_cut, response_cut)
 
     def _encoded(self, causal: CausalLM, text: str) -> Ids:
         if text not in self._ids:
@@ -149,22 +159,46 @@ class Likelihood:
         return found
 
     def _predictions(
-        self, example: Example, row: tuple[tuple[Ids, ...], Ids, int, bool] | None, alone: float | None,
-        given: float | None,
-    ) -> Iterator[Prediction]:  # fmt: skip
+        self, example: Example, row: _Row | None, alone: float | None, given: float | None
+    ) -> Iterator[Prediction]:
+        """One a dimension; a response of which the tokenizer leaves nothing is ``empty``."""
         for dimension in self.dimensions:
             head = (example.id, example.language, self.name, dimension)
             if row is None or alone is None:
-                yield Prediction(*head, None, usable(example))
+                reason = usable(example)
+                yield Prediction(*head, None, "empty" if reason == "ok" else reason)
                 continue
-            _, response, dropped, cut = row
-            detail: dict[str, Scalar] = {"n_tokens": len(response), "log_likelihood": round(alone, 3)}
-            status: PredictionStatus = "truncated" if cut else "ok"
+            if not math.isfinite(alone + (given or 0.0)):
+                yield Prediction(*head, None, "failed", {"reason": "the model's probabilities are not finite"})
+                continue
+            detail: dict[str, Scalar] = {"n_tokens": len(row.response), "log_likelihood": round(alone, 3)}
+            status: PredictionStatus = "truncated" if row.response_cut else "ok"
             if dimension == "understandability":
-                yield Prediction(*head, alone / len(response) if self._mean else alone, status, detail)
-            elif given is None:
+                yield Prediction(*head, alone / len(row.response) if self._mean else alone, status, detail)
+                continue
+            detail["n_turns_dropped"] = row.n_turns_dropped
+            if given is None:
                 yield Prediction(*head, None, "empty", detail)
             else:
-                detail |= {"log_likelihood_in_context": round(given, 3), "n_turns_dropped": dropped}
+                detail["log_likelihood_in_context"] = round(given, 3)
                 share = 1 - given / alone if alone < _LEAST else 0.0
-                yield Prediction(*head, share, status, detail)
+                yield Prediction(*head, share, "truncated" if row.context_cut else status, detail)
+
+
+def _check(dimensions: Sequence[str], normalise: str, max_turns: int, max_tokens: int) -> None:
+    """Refuse options that no model could score by.
+
+    Raises:
+        ConfigError: lists every problem.
+    """
+    problems = [f"dimension {d!r} is none of {', '.join(_DIMENSIONS)}" for d in dimensions if d not in _DIMENSIONS]
+    if isinstance(dimensions, str):
+        problems = [f"dimensions is the word {dimensions!r}: write a list, [{dimensions}]"]
+    elif not dimensions or len(set(dimensions)) < len(dimensions):
+        problems.append("dimensions: name at least one, each once")
+    if normalise not in ("none", "tokens"):
+        problems.append(f"normalise is {normalise!r}: use none or tokens")
+    if max_turns < 1 or max_tokens < 16:
+        problems.append("max_turns must be at least 1 and max_tokens at least 16")
+    if problems:
+        raise ConfigError([f"scorer 'likelihood': {p}" for p in problems])
