@@ -136,10 +136,12 @@ def benchmark(config: Config, *, limit: int | None = None, quiet: bool = True) -
         quiet: no progress bars.
     """
     from mdialeval.verbs.benchmark import benchmark as verb
+    from mdialeval.verbs.cells import check_strategies
     from mdialeval.verbs.check import refuse_early
 
     line = _Line(config, quiet)
     refuse_early(line.config)
+    check_strategies(line.config)
     return verb(line.config, line.run, line.corpus(), line.ranked_or_none(), line.progress, limit)
 
 
@@ -354,9 +356,11 @@ class _Line:
 
     def scored(self) -> list[Any]:
         from mdialeval.verbs.average import with_averages
+        from mdialeval.verbs.score import check_scores, trained_names
         from mdialeval.verbs.score import score as verb
 
         def make() -> list[Any]:
+            check_scores(self.config.score, trained_names(self.config))
             scored = verb(self.config, self.run, self.evaluators(), self.progress)
             return with_averages(self.config, self.run, scored)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mdialeval.agreement.combine import average
+from mdialeval.agreement.combine import average, z_scores
 from mdialeval.errors import DataError
 from mdialeval.records import Example, Prediction, Turn
 
@@ -47,3 +47,22 @@ def test_a_row_without_one_of_the_scores_fails_and_names_the_member() -> None:
     found = average(rows, EXAMPLES, "both")
     assert [p.status for p in found] == ["ok", "failed", "ok", "ok", "ok", "ok"]
     assert found[1].score is None and found[1].detail == {"missing": "one"}
+
+
+def test_a_member_that_scored_nothing_is_missed_and_not_left_out() -> None:
+    rows = [
+        *predictions("one", "good", [1, 2, 3, 1, 2, 3]),
+        *predictions("two", "good", [1, 2, 3, 1, 2, 3]),
+        *predictions("three", "good", [None] * 6),
+    ]
+    found = average(rows, EXAMPLES, "all")
+    assert {(p.status, p.score, p.detail["missing"]) for p in found} == {("failed", None, "three")}
+
+
+def test_equal_scores_have_no_spread_whatever_rounding_says() -> None:
+    assert z_scores([0.1, 0.1, 0.1, None]) == [0.0, 0.0, 0.0, None]
+
+
+def test_a_message_names_the_data_set() -> None:
+    with pytest.raises(DataError, match=r"^rated: nothing to average"):
+        average(predictions("one", "good", [1] * 6), EXAMPLES, "both", "rated")

@@ -75,10 +75,22 @@ def test_means_of_strategies_stand_beside_them_seed_by_seed(small_run: Small) ->
     assert {(r.seed, r.language) for r in rows} == {(1, "pt"), (2, "pt"), (-1, "pt")}  # what all members scored
     assert all(r.n_scored == r.n > 0 and r.value is not None for r in rows)
     assert "mean of standard scores" in rows[0].signature and "mean of standard scores" in found.report.read_text()
-    config["score"]["average"] = [{"name": "odd", "members": ["english", "length"]}]
+    config["score"]["average"] = [
+        {"name": "odd", "members": ["english", "length"]},
+        {"name": "plain", "members": ["length", "size"]},
+    ]
+    config["score"]["scorers"].append({"name": "size", "scorer": "length"})
     again = api.benchmark(config)  # told, and nothing that was computed is lost
     assert "no dimension has scores of two of" in again.failures[0].text and again.failures[0].cell.name == "odd"
-    assert {r.strategy for r in again.results} == {r.strategy for r in found.results} - {"both"}
+    assert {r.strategy for r in again.results} == {r.strategy for r in found.results} - {"both"} | {"size", "plain"}
+    rows = [r for r in again.results if r.strategy == "plain"]
+    assert {r.seed for r in rows} == {1, -1}  # as its members, it has neither seeds nor a training
+    assert all(r.train_seconds is None and r.spread is None for r in rows)
+    assert again.failures[0].text.startswith("odd, seed 1: rated")
+    config["score"]["scorers"].append({"name": "english", "scorer": "length"})
+    with pytest.raises(ConfigError, match=r"one name \(english\)"):  # it would stand in the strategy's place
+        api.benchmark(config)
+    config["score"]["scorers"].pop()
     config["score"]["average"] = [{"name": "both", "members": ["english", "multilingual"]}]
     with pytest.raises(ConfigError, match="no scorer 'multilingual' to join"):
         api.benchmark(config)

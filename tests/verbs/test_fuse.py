@@ -192,3 +192,48 @@ def test_a_mean_of_what_is_not_there_is_refused_before_scoring(config: dict[str,
     with pytest.raises(ConfigError) as caught:
         api.score(config)
     assert "another name" in str(caught.value) and "'tow'" in str(caught.value) and "two" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("score", "message"),
+    [
+        ({"average": [{"name": "m", "members": ["one", "evaluatr"]}]}, "did you mean 'evaluator'"),
+        ({"average": [{"name": "m", "members": ["one", "one"]}]}, "'one' is there twice"),
+        ({"fuse": [{"name": "one", "members": ["two", "flat"]}]}, "another name"),
+        ({"scorers": [{"scorer": "length"}, {"scorer": "length"}]}, "two scorers have one name"),
+        ({"scorers": [{"scorer": "length", "options": {"directoin": 1}}]}, "did you mean 'direction'"),
+        ({"scorers": [{"scorer": "likelihood", "options": {"normalise": "words"}}]}, "use none or tokens"),
+    ],
+)
+def test_wrong_names_are_found_before_anything_is_trained(
+    config: dict[str, Any], score: dict[str, Any], message: str, tmp_path: Path
+) -> None:
+    values = {**config, "corpus": {"path": str(tmp_path / "rated.jsonl")}, "score": {**config["score"], **score}}
+    verbs = [api.check, api.run, api.benchmark]
+    for verb in verbs if "scorers" in score else [*verbs, api.score]:
+        with pytest.raises(ConfigError, match=message):
+            verb(values)
+    assert not list(Path(config["runs"]).glob("*/*")), "before anything is read"
+
+
+def test_members_may_be_strategies_where_only_a_benchmark_is_meant(config: dict[str, Any], tmp_path: Path) -> None:
+    values = {**config, "corpus": {"path": str(tmp_path / "rated.jsonl")}}
+    values["score"] = {**config["score"], "average": [{"name": "m", "members": ["one", "top-5"]}]}
+    assert api.check(values)
+    with pytest.raises(ConfigError, match="no scorer 'top-5'"):
+        api.run(values)
+
+
+def test_a_mean_follows_its_members_and_is_not_made_twice(config: dict[str, Any], tmp_path: Path) -> None:
+    config["score"]["average"] = [{"name": "both", "members": ["one", "two"]}]
+    api.score(config)
+    (stage,) = Run(Path(config["runs"]) / config["run"]).finished("average")
+    before = stage.shard(0).stat().st_mtime_ns
+    (stage.folder / "manifest.json").unlink()  # killed before its end
+    api.score(config)
+    again = stage.shard(0).stat().st_mtime_ns
+    api.score(config)
+    assert before != again == stage.shard(0).stat().st_mtime_ns
+    (tmp_path / "two.jsonl").write_text((tmp_path / "flat.jsonl").read_text(encoding="utf-8"), encoding="utf-8")
+    api.score(config)
+    assert len(Run(Path(config["runs"]) / config["run"]).finished("average")) == 2

@@ -61,8 +61,10 @@ def z_scores(scores: Scores) -> list[float | None]:
     known = np.array([s for s in scores if s is not None], np.float64)
     if not len(known):
         return list(scores)
+    if known.min() == known.max():  # rounding can give equal scores a spread of their own
+        return [None if s is None else 0.0 for s in scores]
     mean, spread = float(known.mean()), float(known.std())
-    return [None if s is None else (s - mean) / spread if spread > 0 else 0.0 for s in scores]
+    return [None if s is None else (s - mean) / spread for s in scores]
 
 
 def ensemble(members: Sequence[Scores]) -> list[float | None]:
@@ -77,7 +79,9 @@ def ensemble(members: Sequence[Scores]) -> list[float | None]:
     ]
 
 
-def average(predictions: Iterable[Prediction], examples: Sequence[Example], name: str) -> list[Prediction]:
+def average(
+    predictions: Iterable[Prediction], examples: Sequence[Example], name: str, dataset: str | None = None
+) -> list[Prediction]:
     """Several scorers as one that nothing is fitted for: the mean of their standard scores, dimension by dimension.
 
     Scores are standardised over the examples of a language, so a score depends on the rows that it is scored with.  A
@@ -87,28 +91,32 @@ def average(predictions: Iterable[Prediction], examples: Sequence[Example], name
         predictions: of all members.
         examples: all rows of one data set.
         name: what the result is called.
+        dataset: its name, for messages.
 
     Raises:
         DataError: no dimension is measured by two of the members.
     """
-    by_source = _by_source(predictions)
+    rows = list(predictions)
+    by_source = _by_source(rows)
     measured: dict[str, list[Source]] = {}
-    for source in by_source:
+    for source in dict.fromkeys((p.scorer, p.dimension) for p in rows):  # also those that scored nothing
         measured.setdefault(source[1], []).append(source)
     joined = {dimension: sources for dimension, sources in measured.items() if len(sources) > 1}
     if not joined:
         raise DataError(
             f"nothing to average for {name!r}: no dimension has scores of two of "
-            f"{', '.join(map(_shown, by_source)) or 'its members'}"
+            f"{', '.join(map(_shown, dict.fromkeys(s for of in measured.values() for s in of))) or 'its members'}: "
+            "join scorers that measure the same",
+            dataset,
         )
     found: dict[tuple[str, str, str], Prediction] = {}
     for language in dict.fromkeys(e.language for e in examples):
         keys = [(e.id, e.language) for e in examples if e.language == language]
         for dimension, sources in joined.items():
-            columns = [[by_source[source].get(key) for key in keys] for source in sources]
+            columns = [[by_source.get(source, {}).get(key) for key in keys] for source in sources]
             means = ensemble([z_scores(column) for column in columns])
-            for row, (key, mean) in enumerate(zip(keys, means, strict=True)):
-                lacking = [source[0] for source, column in zip(sources, columns, strict=True) if column[row] is None]
+            for place, (key, mean) in enumerate(zip(keys, means, strict=True)):
+                lacking = [source[0] for source, column in zip(sources, columns, strict=True) if column[place] is None]
                 detail = {"missing": ", ".join(lacking)} if lacking else {}
                 status: PredictionStatus = "failed" if lacking else "ok"
                 found[*key, dimension] = Prediction(*key, name, dimension, mean, status, detail)

@@ -124,10 +124,9 @@ def load_causal(name: str, device: str = "auto") -> CausalLM:
     elif path is not None and path.is_file():
         file = path
         where = str(_unpacked(cache_folder() / f"{file.stem}-{file_hash(file)}-f16", lambda: file, ""))
-    model: Any
-    info: Any
     try:
-        model, info = AutoModelForCausalLM.from_pretrained(where, dtype=torch.float32, output_loading_info=True)
+        loaded: Any = AutoModelForCausalLM.from_pretrained(where, dtype=torch.float32, output_loading_info=True)
+        model, info = loaded
         settings = model.config.get_text_config()  # its own, but for models that also see or hear
         encode, start = _tokenizer(where, settings.bos_token_id)
     except (OSError, ValueError, SafetensorError) as error:

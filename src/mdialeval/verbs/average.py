@@ -42,7 +42,7 @@ def _averaged(section: AverageConfig, members: Sequence[Scored], run: Run) -> Sc
 
 def _average(stage: Stage, name: str, members: Sequence[Scored]) -> None:
     predictions = [p for member in members for p in member.predictions.read(Prediction)]
-    rows = average(predictions, list(members[0].examples.read(Example)), name)
+    rows = average(predictions, list(members[0].examples.read(Example)), name, members[0].source.title)
     stage.write(0, rows, Prediction)
     signature = mean_signature([str(member.predictions.summary()["signature"]) for member in members])
     stage.finish({"scorer": name, "signature": signature, **counts(rows)})

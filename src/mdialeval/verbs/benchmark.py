@@ -28,7 +28,7 @@ from mdialeval.report.html import write_report
 from mdialeval.store import Run, Stage
 from mdialeval.tables import write_records
 from mdialeval.verbs.average import mean_signature
-from mdialeval.verbs.cells import Bench, Cell, Failure, cells, check_strategies, jobs, prepare, run_cell
+from mdialeval.verbs.cells import Bench, Cell, Failure, cells, jobs, prepare, run_cell
 from mdialeval.verbs.parallel import run_jobs
 from mdialeval.verbs.results import (
     OVER_SEEDS,
@@ -82,7 +82,7 @@ def benchmark(
     """Train and score every cell, then compare.
 
     Args:
-        config: the sections ``benchmark``, ``train``, ``score`` and ``correlate``.
+        config: the sections ``benchmark``, ``train``, ``score`` and ``correlate``, checked (``check_strategies``).
         run: where stages are kept.
         corpus: the English originals.
         ranked: their ranked translations; needed by every strategy but ``english``, ``madx`` and ``translate-test``.
@@ -90,10 +90,8 @@ def benchmark(
         limit: only the first cells.
 
     Raises:
-        ConfigError: a strategy needs translations, or a route into English, that is not there.
         MdialevalError: of the first cell, where every cell fails.
     """
-    check_strategies(config, ranked)
     bench, chosen = Bench(config, run, corpus, ranked), cells(config.benchmark, list(config.translate.routes))[:limit]
     found, failures = _run(bench, chosen, progress)
     if len(failures) == len(chosen):
@@ -171,19 +169,22 @@ def _add_averages(found: _Found, config: RunConfig) -> Iterator[Failure]:
     trained = {cell.name for cell in found.seconds}  # a plain scorer has no seed and joins every seed's mean
     for section, seed in itertools.product(config.score.average, config.benchmark.seeds):
         cell = Cell(section.name, None, None, seed)
+        if seed != config.benchmark.seeds[0] and trained.isdisjoint(section.members):
+            continue  # nor has a mean of plain scorers
         for title, entry in found.examples.items():
             by_name = {c.name: c for c in found.scores[title] if c.seed == seed or c.name not in trained}
             try:
                 if lacking := [member for member in section.members if member not in by_name]:
-                    raise DataError(f"{title}: there are no scores of {', '.join(lacking)}")
+                    raise DataError(f"there are no scores of {', '.join(lacking)}", title)
                 members = [by_name[member] for member in section.members]
                 found.scores[title][cell] = _mean_of(found, title, entry, members, section.name)
             except DataError as error:
                 yield Failure(cell, error)
-                break
+                continue
             found.signatures[cell] = mean_signature([found.signatures[member] for member in members])
             times = [found.seconds[member] for member in members if member in found.seconds]
-            found.seconds[cell] = None if None in times else sum(t for t in times if t is not None)
+            if times:
+                found.seconds[cell] = None if None in times else sum(t for t in times if t is not None)
 
 
 def _mean_of(found: _Found, title: str, entry: Scored, members: Sequence[Cell], name: str) -> list[Prediction]:
@@ -191,9 +192,9 @@ def _mean_of(found: _Found, title: str, entry: Scored, members: Sequence[Cell], 
     predictions = [found.scores[title][member] for member in members]
     languages = set.intersection(*({p.language for p in rows} for rows in predictions))
     if not languages:
-        raise DataError(f"{title}: no language is scored by all of {', '.join(m.name for m in members)}")
+        raise DataError(f"no language is scored by all of {', '.join(m.name for m in members)}", title)
     rated = [example for example in entry.examples.read(Example) if example.language in languages]
-    return average([p for rows in predictions for p in rows], rated, name)
+    return average([p for rows in predictions for p in rows], rated, name, title)
 
 
 def _cores() -> int:

@@ -6,6 +6,7 @@ each is a stage of its own, so that a run resumes cell by cell, in one process o
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -18,9 +19,11 @@ from mdialeval.store import Run, Stage
 from mdialeval.verbs.language import language_stages
 from mdialeval.verbs.leakage import find_leakage
 from mdialeval.verbs.read import source_stage
-from mdialeval.verbs.score import Scored, check_joins, score
+from mdialeval.verbs.score import Scored, check_scores, score
 from mdialeval.verbs.train import train, training_seconds
 from mdialeval.verbs.translate_test import into_english
+
+log = logging.getLogger(__name__)
 
 TUNED = {"lora": "lora", "madx": "madx"}
 """Strategies that set ``train.tuning.kind``."""
@@ -104,20 +107,26 @@ def cells(section: BenchmarkConfig, languages: Sequence[str]) -> list[Cell]:
     return found
 
 
-def check_strategies(config: RunConfig, ranked: Stage | None) -> None:
-    """Refuse what no cell could do, before the first one starts.
+def strategy_names(config: RunConfig) -> list[str]:
+    """What tables call the strategies, each value of k a name of its own."""
+    return list(dict.fromkeys(cell.name for cell in cells(config.benchmark, list(config.translate.routes))))
+
+
+def check_strategies(config: RunConfig) -> None:
+    """Refuse what no cell could do, before anything is translated.
 
     Raises:
         ConfigError: a strategy needs translations, a route into English or another setting that is not there.
     """
     section = config.benchmark
     needy = [s for s in section.strategies if s not in WITHOUT_TRANSLATIONS]
-    if needy and ranked is None:
+    if needy and not config.translate.routes:
         raise ConfigError(f"benchmark.strategies: {', '.join(needy)} need translations: set translate.routes")
     if "translate-test" in section.strategies and not section.into_english:
         raise ConfigError("benchmark.into_english: translate-test needs a route into English, such as {pt: firefox}")
-    names = [cell.name for cell in cells(section, list(config.translate.routes))]
-    check_joins(config, list(dict.fromkeys([*names, *(s.name or s.scorer for s in config.score.scorers)])))
+    if config.score.fuse:
+        log.warning("score.fuse is part of `run`: a benchmark makes no fused scores")
+    check_scores(config.score.model_copy(update={"fuse": []}), strategy_names(config))
     tuned = [s for s in section.strategies if s in TUNED]
     if tuned and config.train.graph.only:
         raise ConfigError(

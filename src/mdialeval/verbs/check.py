@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from typing import NamedTuple
@@ -9,13 +10,16 @@ from typing import NamedTuple
 from mdialeval.assets import encoder_assets
 from mdialeval.config.corpus import Source
 from mdialeval.config.run import RunConfig
-from mdialeval.errors import ConfigError, DataError
+from mdialeval.config.score import ScorerConfig
+from mdialeval.errors import ConfigError, DataError, MissingExtraError
 from mdialeval.rank.protocol import ESTIMATORS
 from mdialeval.readers.protocol import READERS
-from mdialeval.registry import Asset, assets, package_asset, resolve
+from mdialeval.registry import Asset, assets, check_options, package_asset, resolve
 from mdialeval.scorers.protocol import SCORERS
 from mdialeval.tasks.protocol import TASKS
 from mdialeval.translate.route import route_assets
+from mdialeval.verbs.cells import strategy_names
+from mdialeval.verbs.score import check_scores, trained_names
 
 TUNING_PACKAGES: Mapping[str, str] = {"lora": "peft", "adapter": "adapters", "madx": "adapters"}
 """What a way of tuning needs, be it ``train.tuning.kind`` or a strategy of the benchmark."""
@@ -83,11 +87,31 @@ def _needs(config: RunConfig) -> Iterator[tuple[str, Callable[[], Iterable[Asset
     for source in config.score.sets:
         yield "score", partial(_source, source)
     for scorer in config.score.scorers:
-        yield "score", partial(assets, "scorer", SCORERS, scorer.scorer, scorer.options)
+        yield "score", partial(_scorer, scorer)
+    yield "score", partial(_names, config)
 
 
 def _task(name: str) -> Iterator[Asset]:
     resolve("task", TASKS, name)
+    yield from ()
+
+
+def _scorer(chosen: ScorerConfig) -> Iterator[Asset]:
+    with contextlib.suppress(MissingExtraError):  # the package is listed as an asset
+        check_options("scorer", chosen.name or chosen.scorer, resolve("scorer", SCORERS, chosen.scorer), chosen.options)
+    yield from assets("scorer", SCORERS, chosen.scorer, chosen.options)
+
+
+def _names(config: RunConfig) -> Iterator[Asset]:
+    """No asset: whether names and members are right for a run; means may be a benchmark's, of strategies."""
+    try:
+        check_scores(config.score, trained_names(config))
+    except ConfigError as of_run:
+        try:
+            check_scores(config.score.model_copy(update={"fuse": []}), strategy_names(config))
+            check_scores(config.score.model_copy(update={"average": []}), trained_names(config))
+        except ConfigError:
+            raise of_run from None
     yield from ()
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from mdialeval.config.corpus import Source
 from mdialeval.config.run import RunConfig
-from mdialeval.config.score import AverageConfig, FuseConfig
+from mdialeval.config.score import AverageConfig, FuseConfig, ScoreConfig
 from mdialeval.errors import ConfigError, DataError, nearest
 from mdialeval.pipeline import Progress, Shard, complete, run_shards
 from mdialeval.records import SCORED, Example, Prediction
@@ -70,13 +70,12 @@ def score(config: RunConfig, run: Run, evaluators: dict[str, Stage], progress: P
         progress: where progress is shown.
 
     Raises:
-        ConfigError: no data set, no scorer, two scorers of one name, or a fusion of scorers that are not there.
+        ConfigError: no data set, no scorer, or names that are wrong (see ``check_scores``).
         DataError: a data set holds dialogues instead of rated examples.
     """
     if not config.score.sets:
         raise ConfigError("score.sets: name at least one data set to score")
     specs = scorer_specs(config, evaluators)
-    check_joins(config, [spec.name for spec in specs])
     for spec in specs:
         check_options("scorer", spec.name, resolve("scorer", SCORERS, spec.scorer), spec.options)
     sources = [(source, _examples(source, config, run)) for source in config.score.sets]
@@ -124,8 +123,9 @@ def scorer_specs(config: RunConfig, evaluators: dict[str, Stage]) -> list[Scorer
     """The trained evaluators, then the configured scorers.
 
     Raises:
-        ConfigError: there is none, or two share a name.
+        ConfigError: there is none, or see ``check_scores``.
     """
+    check_scores(config.score, trained_names(config))
     specs = (
         [
             ScorerSpec(
@@ -138,8 +138,7 @@ def scorer_specs(config: RunConfig, evaluators: dict[str, Stage]) -> list[Scorer
         if evaluators
         else []
     )
-    trained = ["evaluator"] if config.corpus is not None or config.train.data else []
-    known = {*trained, *(chosen.name or chosen.scorer for chosen in config.score.scorers)}
+    known = {*trained_names(config), *(chosen.name or chosen.scorer for chosen in config.score.scorers)}
     for chosen in config.score.scorers:
         told = str(chosen.options.get("evaluator", ""))
         of_run = {"evaluator": told in known, "graphs": chosen.options.get("graphs") == PARSE}
@@ -147,37 +146,49 @@ def scorer_specs(config: RunConfig, evaluators: dict[str, Stage]) -> list[Scorer
         inputs = {key: folder_hash(value) for key, value in paths.items()}
         evaluator = told if told in known else ""
         specs.append(ScorerSpec(chosen.name or chosen.scorer, chosen.scorer, chosen.options, inputs, evaluator))
-    names = [spec.name for spec in specs]
     if not specs:
         raise ConfigError("score.scorers: name at least one scorer, or train evaluators; see `mdialeval list scorers`")
-    if len(set(names)) < len(names):
-        raise ConfigError(f"score.scorers: two scorers have one name ({', '.join(names)}): give them different names")
     return specs
 
 
-def check_joins(config: RunConfig, scorers: Sequence[str]) -> None:
-    """Before anything is scored: whether every mean and fused score has a name of its own and members that are there.
+def trained_names(config: RunConfig) -> list[str]:
+    """What the scores of a run's evaluators are called; empty where it trains none."""
+    return ["evaluator"] if config.corpus is not None or config.train.data else []
+
+
+def check_scores(section: ScoreConfig, trained: Sequence[str]) -> None:
+    """Before anything is trained: whether every score has a name of its own, and what is joined its members.
 
     Args:
-        config: the section ``score``.
-        scorers: names of what is scored.
+        section: the scorers, means and fusions.
+        trained: names of what is trained and scores beside them.
 
     Raises:
-        ConfigError: a name is taken, or a member is none of them.
+        ConfigError: a name is taken, or a member is not there or there twice; all problems are listed.
     """
+    scorers = [*trained, *(chosen.name or chosen.scorer for chosen in section.scorers)]
     taken, problems = list(scorers), []
-    sections: list[tuple[str, AverageConfig | FuseConfig]] = [("average", s) for s in config.score.average]
-    sections += [("fuse", s) for s in config.score.fuse]
-    for where, section in sections:
-        if section.name in taken:
-            problems.append(f"score.{where}: there is a score {section.name!r} already: give this one another name")
-        taken.append(section.name)
-        for member in (*section.members, *getattr(section, "may_be_negative", ())):
+    if twice := _twice(scorers):
+        problems.append(f"score.scorers: two scorers have one name ({', '.join(twice)}): give them different names")
+    sections: list[tuple[str, AverageConfig | FuseConfig]] = [("average", s) for s in section.average]
+    sections += [("fuse", s) for s in section.fuse]
+    for where, joined in sections:
+        if joined.name in taken:
+            problems.append(f"score.{where}: there is a score {joined.name!r} already: give this one another name")
+        taken.append(joined.name)
+        problems += [
+            f"score.{where}: {joined.name!r}: {m!r} is there twice: name it once" for m in _twice(joined.members)
+        ]
+        for member in dict.fromkeys((*joined.members, *getattr(joined, "may_be_negative", ()))):
             if member not in scorers:
                 problem = f"no scorer {member!r} to join: {nearest(member, scorers)}"
-                problems.append(f"score.{where}: {section.name!r}: {problem}")
+                problems.append(f"score.{where}: {joined.name!r}: {problem}")
     if problems:
         raise ConfigError(problems)
+
+
+def _twice(names: Iterable[str]) -> list[str]:
+    return [name for name, times in Counter(names).items() if times > 1]
 
 
 def _examples(source: Source, config: RunConfig, run: Run) -> Stage:
