@@ -237,3 +237,21 @@ def test_a_mean_follows_its_members_and_is_not_made_twice(config: dict[str, Any]
     (tmp_path / "two.jsonl").write_text((tmp_path / "flat.jsonl").read_text(encoding="utf-8"), encoding="utf-8")
     api.score(config)
     assert len(Run(Path(config["runs"]) / config["run"]).finished("average")) == 2
+
+
+def test_a_slow_scorer_can_be_kept_to_some_data_sets_and_what_it_joins_with_it(config: dict[str, Any]) -> None:
+    path = config["score"]["sets"][0]["path"]
+    config["score"]["sets"].append({"name": "other", "path": path})
+    config["score"]["scorers"][1]["sets"] = ["rated"]
+    config["score"]["average"] = [{"name": "both", "members": ["one", "two"]}]
+    config["score"]["fuse"] = [{"name": "joined", "members": ["one", "two"]}, {"name": "alone", "members": ["one"]}]
+    rows = list(api.rows(api.run(config).stages[0]))
+    seen = {(a.dataset, a.scorer) for a in rows}
+    assert {s for d, s in seen if d == "rated"} == {"one", "two", "flat", "both"}
+    assert {s for d, s in seen if d == "other"} == {"one", "flat"}
+    assert {d for d, _ in seen if "held out" in d} == {
+        "rated, held out for joined", "rated, held out for alone", "other, held out for alone"
+    }  # fmt: skip
+    config["score"]["scorers"][1]["sets"] = ["ratde"]
+    with pytest.raises(ConfigError, match="'two': no data set 'ratde': did you mean 'rated'"):
+        api.score(config)

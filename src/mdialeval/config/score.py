@@ -16,6 +16,10 @@ class ScorerConfig(Section):
     name: str = Field("", description="what reports call it; the scorer's name where empty")
     scorer: str
     options: dict[str, Any] = Field(default_factory=dict)
+    sets: list[str] = Field(
+        default_factory=list,
+        description="names of the data sets that it scores, for a slow or paid one; all where empty",
+    )
 
 
 class FuseConfig(Section):

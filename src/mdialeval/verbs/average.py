@@ -17,7 +17,7 @@ VERSION = 2
 
 
 def with_averages(config: RunConfig, run: Run, scored: Sequence[Scored]) -> list[Scored]:
-    """What was scored, and every configured mean on every data set.
+    """What was scored, and every configured mean on every data set that all its members score.
 
     Raises:
         DataError: the members of a mean do not measure the same dimension.
@@ -28,6 +28,7 @@ def with_averages(config: RunConfig, run: Run, scored: Sequence[Scored]) -> list
         _averaged(section, [of[title][member] for member in section.members], run)
         for section in config.score.average
         for title in titles
+        if of[title].keys() >= set(section.members)
     ]
     return [*scored, *means]
 

@@ -101,7 +101,7 @@ def benchmark(
         cell = Cell(entry.name, None, None, config.benchmark.seeds[0])
         found.scores[entry.source.title][cell] = list(entry.predictions.read(Prediction))
         found.signatures[cell] = entry.predictions.summary()["signature"]
-    for failure in _add_averages(found, config):
+    for failure in _add_averages(found, config, {cell.name for cell in chosen}):
         log.error("%s", failure.text)
         failures.append(failure)
     results: list[CellResult] = []
@@ -164,14 +164,20 @@ def _run(bench: Bench, chosen: Sequence[Cell], progress: Progress) -> tuple[_Fou
     return found, failures
 
 
-def _add_averages(found: _Found, config: RunConfig) -> Iterator[Failure]:
-    """Add the configured means of strategies and scorers, seed by seed; yields those that cannot be made."""
+def _add_averages(found: _Found, config: RunConfig, attempted: set[str]) -> Iterator[Failure]:
+    """Add the configured means of strategies and scorers, seed by seed; yields those that cannot be made.
+
+    A mean with a member that was not asked for (``--limit``, or a scorer of other data sets) is left out.
+    """
     trained = {cell.name for cell in found.seconds}  # a plain scorer has no seed and joins every seed's mean
     for section, seed in itertools.product(config.score.average, config.benchmark.seeds):
         cell = Cell(section.name, None, None, seed)
         if seed != config.benchmark.seeds[0] and trained.isdisjoint(section.members):
             continue  # nor has a mean of plain scorers
         for title, entry in found.examples.items():
+            scorers = {s.name or s.scorer for s in config.score.scorers if not s.sets or title in s.sets}
+            if not attempted | scorers >= set(section.members):
+                continue
             by_name = {c.name: c for c in found.scores[title] if c.seed == seed or c.name not in trained}
             try:
                 if lacking := [member for member in section.members if member not in by_name]:

@@ -56,12 +56,15 @@ class Fused:
 
 
 def fuse(config: RunConfig, run: Run, scored: Sequence[Scored]) -> list[Fused]:
-    """Every configured fusion on every scored data set."""
-    titles = list(dict.fromkeys(entry.source.title for entry in scored))
+    """Every configured fusion on every data set that all its members score."""
+    by_title: dict[str, list[Scored]] = {}
+    for entry in scored:
+        by_title.setdefault(entry.source.title, []).append(entry)
     return [
-        _fused(section, title, [e for e in scored if e.source.title == title], config.seed, run)
+        _fused(section, title, entries, config.seed, run)
         for section in config.score.fuse
-        for title in titles
+        for title, entries in by_title.items()
+        if {entry.name for entry in entries} >= set(section.members)
     ]
 
 

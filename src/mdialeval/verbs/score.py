@@ -51,6 +51,7 @@ class ScorerSpec:
 
     Attributes:
         evaluator: the earlier scorer of the run whose scores it is told, or empty.
+        sets: titles of the data sets that it scores; all where empty.
     """
 
     name: str
@@ -58,6 +59,7 @@ class ScorerSpec:
     options: dict[str, Any]
     inputs: dict[str, str]
     evaluator: str = ""
+    sets: tuple[str, ...] = ()
 
 
 def score(config: RunConfig, run: Run, evaluators: dict[str, Stage], progress: Progress) -> list[Scored]:
@@ -86,6 +88,8 @@ def score(config: RunConfig, run: Run, evaluators: dict[str, Stage], progress: P
     for source, examples in sources:
         made: dict[str, Stage] = {}
         for spec in specs:
+            if spec.sets and source.title not in spec.sets:
+                continue
             ready = _with_graphs(_with_evaluator(spec, made), examples, config, run, progress)
             made[spec.name] = _predictions(ready, source, examples, config, run, progress)
             scored.append(Scored(source, examples, spec.name, made[spec.name]))
@@ -98,7 +102,8 @@ def _with_evaluator(spec: ScorerSpec, made: Mapping[str, Stage]) -> ScorerSpec:
         return spec
     if spec.evaluator not in made:
         raise ConfigError(
-            f"score.scorers: {spec.name!r} is told what {spec.evaluator!r} says, which comes after it: move it up"
+            f"score.scorers: {spec.name!r} is told what {spec.evaluator!r} says, which comes after it (move it up) or "
+            "does not score all of its data sets"
         )
     stage = made[spec.evaluator]
     options = {**spec.options, "evaluator": str(stage.folder)}
@@ -145,7 +150,11 @@ def scorer_specs(config: RunConfig, evaluators: dict[str, Stage]) -> list[Scorer
         paths = {k: v for k, v in chosen.options.items() if k in PATHS and isinstance(v, str) and not of_run.get(k)}
         inputs = {key: folder_hash(value) for key, value in paths.items()}
         evaluator = told if told in known else ""
-        specs.append(ScorerSpec(chosen.name or chosen.scorer, chosen.scorer, chosen.options, inputs, evaluator))
+        specs.append(
+            ScorerSpec(
+                chosen.name or chosen.scorer, chosen.scorer, chosen.options, inputs, evaluator, tuple(chosen.sets)
+            )
+        )
     if not specs:
         raise ConfigError("score.scorers: name at least one scorer, or train evaluators; see `mdialeval list scorers`")
     return specs
@@ -170,6 +179,13 @@ def check_scores(section: ScoreConfig, trained: Sequence[str]) -> None:
     taken, problems = list(scorers), []
     if twice := _twice(scorers):
         problems.append(f"score.scorers: two scorers have one name ({', '.join(twice)}): give them different names")
+    titles = [source.title for source in section.sets]
+    problems += [
+        f"score.scorers: {chosen.name or chosen.scorer!r}: no data set {title!r}: {nearest(title, titles)}"
+        for chosen in section.scorers
+        for title in chosen.sets
+        if title not in titles
+    ]
     sections: list[tuple[str, AverageConfig | FuseConfig]] = [("average", s) for s in section.average]
     sections += [("fuse", s) for s in section.fuse]
     for where, joined in sections:
@@ -302,7 +318,7 @@ def estimates(config: RunConfig, run: Run) -> list[str]:
         options = {"cache": str(run.folder.parent / CACHE), **given}
         without = f" (without the blocks that this run makes: {', '.join(sorted(made))})" if made else ""
         scorer = create("scorer", SCORERS, spec.scorer, options)
-        for source in config.score.sets:
+        for source in (s for s in config.score.sets if not spec.sets or s.title in spec.sets):
             examples = list(_examples(source, config, run).read(Example))
             lines.append(f"{spec.name} on {source.title}: {scorer.estimate(examples)}{without}")
     return lines or ["no scorer asks a language model"]
