@@ -37,6 +37,7 @@ from mdialeval.scorers.protocol import SCORERS, Scorer
 from mdialeval.tasks.protocol import TASKS
 from mdialeval.train.evaluators import train_evaluator
 
+SIX_MINUTES = {"checks": 2, "max_pairs": 12_000}  # what two cores train in that time
 LANGUAGES = ("en", "zh", "es", "de", "fr", "ja")
 XDIAL = ("dailydialog-zhao", "dailydialog-grade", "persona-usr")
 TASK_OPTIONS: dict[str, dict[str, object]] = {
@@ -93,7 +94,7 @@ def main() -> None:
     parser.add_argument("--folder", type=Path, help="keep the evaluators here, and reuse those that are there")
     arguments = parser.parse_args()
     logging.basicConfig(level=logging.WARNING)
-    config = parse({"train": {"checks": 2}}, [f"train.{s}" for s in arguments.set]).train
+    config = parse({"train": SIX_MINUTES}, [f"train.{s}" for s in arguments.set]).train
     folder = arguments.folder or Path(tempfile.mkdtemp(prefix="mdialeval-quality-"))
     seconds = {}
     for dimension in TASK_OPTIONS:
