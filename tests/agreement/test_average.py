@@ -25,8 +25,18 @@ def test_scales_do_not_matter_and_languages_are_standardised_apart() -> None:
     assert [(p.example_id, p.language, p.scorer, p.dimension) for p in found] == [
         (e.id, e.language, "both", "good") for e in EXAMPLES
     ]
+    assert [p.score for p in found] == pytest.approx([1 / 6, 1 / 2, 5 / 6] * 2)
     root = 1.5**0.5
-    assert [p.score for p in found] == pytest.approx([-root, 0, root] * 2)
+    assert [p.score for p in average([*one, *two], EXAMPLES, "both", "scores")] == pytest.approx([-root, 0, root] * 2)
+
+
+def test_by_ranks_a_scorer_with_scores_at_both_ends_counts_no_more_than_another() -> None:
+    ends = predictions("ends", "good", [0.001, 0.002, 0.999, 0.001, 0.002, 0.999])
+    even = predictions("even", "good", [3, 1, 2, 3, 1, 2])
+    ranks = [p.score for p in average([*ends, *even], EXAMPLES, "both")][:3]
+    scores = [p.score for p in average([*ends, *even], EXAMPLES, "both", "scores")][:3]
+    assert ranks == pytest.approx([1 / 2, 1 / 3, 2 / 3])
+    assert scores == pytest.approx([0.2583, -0.9654, 0.7071], abs=1e-4)  # of the spread more is that of `ends`
 
 
 def test_only_what_two_members_measure_is_joined() -> None:
@@ -37,7 +47,7 @@ def test_only_what_two_members_measure_is_joined() -> None:
     ]
     found = average(rows, EXAMPLES, "both")
     assert {p.dimension for p in found} == {"good"}
-    assert [p.score for p in found[:3]] == pytest.approx([0, 0, 0])
+    assert [p.score for p in found[:3]] == pytest.approx([0.5, 0.5, 0.5])
     with pytest.raises(DataError, match=r"no dimension has scores of two of one \(alone\), two \(good\)"):
         average([*predictions("one", "alone", [1] * 6), *predictions("two", "good", [1] * 6)], EXAMPLES, "both")
 
@@ -65,4 +75,4 @@ def test_equal_scores_have_no_spread_whatever_rounding_says() -> None:
 
 def test_a_message_names_the_data_set() -> None:
     with pytest.raises(DataError, match=r"^rated: nothing to average"):
-        average(predictions("one", "good", [1] * 6), EXAMPLES, "both", "rated")
+        average(predictions("one", "good", [1] * 6), EXAMPLES, "both", dataset="rated")

@@ -74,7 +74,7 @@ def test_means_of_strategies_stand_beside_them_seed_by_seed(small_run: Small) ->
     rows = [r for r in found.results if r.strategy == "both" and r.statistic == "spearman"]
     assert {(r.seed, r.language) for r in rows} == {(1, "pt"), (2, "pt"), (-1, "pt")}  # what all members scored
     assert all(r.n_scored == r.n > 0 and r.value is not None for r in rows)
-    assert "mean of standard scores" in rows[0].signature and "mean of standard scores" in found.report.read_text()
+    assert "mean of ranks" in rows[0].signature and "mean of ranks" in found.report.read_text()
     config["score"]["average"] = [
         {"name": "odd", "members": ["english", "length"]},
         {"name": "plain", "members": ["length", "size"]},

@@ -182,7 +182,7 @@ def test_a_mean_of_scorers_needs_no_part_to_fit_on(config: dict[str, Any]) -> No
     assert rows["both"].value > max(rows["one"].value, rows["two"].value)
     assert rows["both"].n == rows["both"].n_scored == rows["one"].n
     page = outcome.report.read_text(encoding="utf-8")  # type: ignore[union-attr]
-    assert "mean of standard scores" in page
+    assert "mean of ranks" in page
     (stage,) = Run(Path(config["runs"]) / config["run"]).finished("average")
     assert stage.summary()["coverage"] == {"good en": "80 of 80", "good pt": "80 of 80"}
 

@@ -6,11 +6,12 @@ groups, so that it cannot be checked on what it was fitted on (``Fusion.check_un
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
+from scipy.stats import rankdata
 
 from mdialeval.agreement.agree import Source, group_of
 from mdialeval.agreement.correlations import correlation, p_value
@@ -18,6 +19,7 @@ from mdialeval.errors import DataError
 from mdialeval.records import Example, Prediction, PredictionStatus
 
 Scores = Sequence[float | None]
+Scale = Literal["ranks", "scores"]
 
 DETECTABLE = 0.05
 """A correlation whose p-value is not below this gets no weight."""
@@ -67,6 +69,17 @@ def z_scores(scores: Scores) -> list[float | None]:
     return [None if s is None else (s - mean) / spread for s in scores]
 
 
+def rank_shares(scores: Scores) -> list[float | None]:
+    """Each score's place among those that are there, in (0, 1): (rank - 1/2) / n, equal scores sharing their mean rank.
+
+    >>> rank_shares([0.9, 0.1, None, 0.1, 0.5])
+    [0.875, 0.25, None, 0.25, 0.625]
+    """
+    known = [s for s in scores if s is not None]
+    places = iter((rankdata(known) - 0.5) / len(known) if known else ())
+    return [None if s is None else float(next(places)) for s in scores]
+
+
 def ensemble(members: Sequence[Scores]) -> list[float | None]:
     """The mean over members, row by row; None where any member has no score, so that rows stay comparable.
 
@@ -79,18 +92,27 @@ def ensemble(members: Sequence[Scores]) -> list[float | None]:
     ]
 
 
-def average(
-    predictions: Iterable[Prediction], examples: Sequence[Example], name: str, dataset: str | None = None
-) -> list[Prediction]:
-    """Several scorers as one that nothing is fitted for: the mean of their standard scores, dimension by dimension.
+SCALES: Mapping[Scale, Callable[[Scores], list[float | None]]] = {"ranks": rank_shares, "scores": z_scores}
 
-    Scores are standardised over the examples of a language, so a score depends on the rows that it is scored with.  A
-    row that one of the members did not score is ``failed`` and names the member.
+
+def average(
+    predictions: Iterable[Prediction],
+    examples: Sequence[Example],
+    name: str,
+    by: Scale = "ranks",
+    dataset: str | None = None,
+) -> list[Prediction]:
+    """Several scorers as one that nothing is fitted for: the mean of their ranks, dimension by dimension.
+
+    Ranks, and standard scores, are those among the examples of a language, so a score depends on the rows that it is
+    scored with.  A row that one of the members did not score is ``failed`` and names the member.
 
     Args:
         predictions: of all members.
         examples: all rows of one data set.
         name: what the result is called.
+        by: ``ranks`` (see ``rank_shares``) count alike whatever the scores' distributions are; ``scores`` (see
+            ``z_scores``) keep distances, and a scorer whose scores lie at both ends then counts most.
         dataset: its name, for messages.
 
     Raises:
@@ -114,7 +136,7 @@ def average(
         keys = [(e.id, e.language) for e in examples if e.language == language]
         for dimension, sources in joined.items():
             columns = [[by_source.get(source, {}).get(key) for key in keys] for source in sources]
-            means = ensemble([z_scores(column) for column in columns])
+            means = ensemble([SCALES[by](column) for column in columns])
             for place, (key, mean) in enumerate(zip(keys, means, strict=True)):
                 lacking = [source[0] for source, column in zip(sources, columns, strict=True) if column[place] is None]
                 detail = {"missing": ", ".join(lacking)} if lacking else {}

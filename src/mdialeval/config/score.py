@@ -34,13 +34,16 @@ class FuseConfig(Section):
 
 
 class AverageConfig(Section):
-    """Several scorers as one: the mean of their standard scores, by language; nothing is fitted."""
+    """Several scorers as one: the mean of their ranks, by language; nothing is fitted."""
 
     name: str = Field(description="what reports call it")
     members: list[str] = Field(
         min_length=2,
         description="scorers that measure the same dimension; `evaluator` is what was trained, in a benchmark the "
         "strategies have their names",
+    )
+    by: Literal["ranks", "scores"] = Field(
+        "ranks", description="mean of ranks, or of standard scores, in which scores at both ends count most"
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Sequence
 
-from mdialeval.agreement.combine import average
+from mdialeval.agreement.combine import Scale, average
 from mdialeval.config.run import RunConfig
 from mdialeval.config.score import AverageConfig
 from mdialeval.pipeline import complete
@@ -36,19 +36,21 @@ def with_averages(config: RunConfig, run: Run, scored: Sequence[Scored]) -> list
 def _averaged(section: AverageConfig, members: Sequence[Scored], run: Run) -> Scored:
     first = members[0]
     inputs = {"examples": first.examples.fingerprint, **{m.name: m.predictions.content for m in members}}
-    stage = run.stage("average", VERSION, {"name": section.name}, inputs)
-    complete(stage, functools.partial(_average, stage, section.name, members))
+    stage = run.stage("average", VERSION, {"name": section.name, "by": section.by}, inputs)
+    complete(stage, functools.partial(_average, stage, section, members))
     return Scored(first.source, first.examples, section.name, stage)
 
 
-def _average(stage: Stage, name: str, members: Sequence[Scored]) -> None:
+def _average(stage: Stage, section: AverageConfig, members: Sequence[Scored]) -> None:
     predictions = [p for member in members for p in member.predictions.read(Prediction)]
-    rows = average(predictions, list(members[0].examples.read(Example)), name, members[0].source.title)
+    rated, title = list(members[0].examples.read(Example)), members[0].source.title
+    rows = average(predictions, rated, section.name, section.by, title)
     stage.write(0, rows, Prediction)
-    signature = mean_signature([str(member.predictions.summary()["signature"]) for member in members])
-    stage.finish({"scorer": name, "signature": signature, **counts(rows)})
+    signature = mean_signature([str(member.predictions.summary()["signature"]) for member in members], section.by)
+    stage.finish({"scorer": section.name, "signature": signature, **counts(rows)})
 
 
-def mean_signature(members: Sequence[str]) -> str:
-    """How a mean of standard scores is made, in one line."""
-    return "mean of standard scores over a set's rows of a language: " + " + ".join(f"[{line}]" for line in members)
+def mean_signature(members: Sequence[str], by: Scale) -> str:
+    """How a mean of scorers is made, in one line."""
+    what = "ranks" if by == "ranks" else "standard scores"
+    return f"mean of {what} among a set's rows of a language: " + " + ".join(f"[{line}]" for line in members)

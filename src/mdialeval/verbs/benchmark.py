@@ -18,6 +18,7 @@ from mdialeval.agreement.agree import correlate as agreements_of
 from mdialeval.agreement.combine import average
 from mdialeval.agreement.compare import Comparison, compare
 from mdialeval.config.run import RunConfig
+from mdialeval.config.score import AverageConfig
 from mdialeval.devices import use_threads
 from mdialeval.errors import ConfigError, DataError, MdialevalError
 from mdialeval.files import replace_atomically
@@ -183,24 +184,26 @@ def _add_averages(found: _Found, config: RunConfig, attempted: set[str]) -> Iter
                 if lacking := [member for member in section.members if member not in by_name]:
                     raise DataError(f"there are no scores of {', '.join(lacking)}", title)
                 members = [by_name[member] for member in section.members]
-                found.scores[title][cell] = _mean_of(found, title, entry, members, section.name)
+                found.scores[title][cell] = _mean_of(found, title, entry, members, section)
             except DataError as error:
                 yield Failure(cell, error)
                 continue
-            found.signatures[cell] = mean_signature([found.signatures[member] for member in members])
+            found.signatures[cell] = mean_signature([found.signatures[member] for member in members], section.by)
             times = [found.seconds[member] for member in members if member in found.seconds]
             if times:
                 found.seconds[cell] = None if None in times else sum(t for t in times if t is not None)
 
 
-def _mean_of(found: _Found, title: str, entry: Scored, members: Sequence[Cell], name: str) -> list[Prediction]:
+def _mean_of(
+    found: _Found, title: str, entry: Scored, members: Sequence[Cell], section: AverageConfig
+) -> list[Prediction]:
     """The mean over the languages that all members scored: translate-train, say, has few."""
     predictions = [found.scores[title][member] for member in members]
     languages = set.intersection(*({p.language for p in rows} for rows in predictions))
     if not languages:
         raise DataError(f"no language is scored by all of {', '.join(m.name for m in members)}", title)
     rated = [example for example in entry.examples.read(Example) if example.language in languages]
-    return average([p for rows in predictions for p in rows], rated, name, title)
+    return average([p for rows in predictions for p in rows], rated, section.name, section.by, title)
 
 
 def _cores() -> int:
