@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from mdialeval.agreement.combine import average, z_scores
@@ -76,3 +78,9 @@ def test_equal_scores_have_no_spread_whatever_rounding_says() -> None:
 def test_a_message_names_the_data_set() -> None:
     with pytest.raises(DataError, match=r"^rated: nothing to average"):
         average(predictions("one", "good", [1] * 6), EXAMPLES, "both", dataset="rated")
+
+
+def test_a_row_of_which_a_member_read_only_a_part_says_so() -> None:
+    one, two = (predictions(name, "good", [1, 2, 3, 1, 2, 3]) for name in ("one", "two"))
+    two[1] = replace(two[1], status="truncated")
+    assert [p.status for p in average([*one, *two], EXAMPLES, "both")] == ["ok", "truncated", "ok", "ok", "ok", "ok"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import pytest
 import torch
 from transformers import AutoConfig, AutoModel, AutoModelForCausalLM, AutoTokenizer
 
+from mdialeval import api
 from mdialeval.errors import BackendError, ConfigError, MissingExtraError
 from mdialeval.llm import causal as module
 from mdialeval.llm.causal import CausalLM, causal_assets, identity, load_causal, log_probabilities
@@ -191,6 +193,23 @@ def test_a_model_is_named_by_its_content(causal: Path) -> None:
     before = identity(str(causal))
     assert before.startswith(causal.name + "@") and identity("owner/model") == "owner/model"
     assert Likelihood(str(causal)).signature != Likelihood(str(causal), max_turns=2).signature
+
+
+def test_a_local_model_that_changed_in_place_is_asked_again(causal: Path, tmp_path: Path) -> None:
+    row = {"id": "a", "language": "en", "context": ["Tea?"], "response": "Yes.", "ratings": {"quality": 1}}
+    (tmp_path / "rated.jsonl").write_text(json.dumps(row), encoding="utf-8")
+    scoring = {
+        "sets": [{"path": str(tmp_path / "rated.jsonl")}],
+        "scorers": [{"scorer": "likelihood", "options": {"model": str(causal)}}],
+    }
+    config = {"run": "one", "runs": str(tmp_path / "runs"), "score": scoring}
+    before = api.score(config).stages[0].fingerprint
+    assert api.score(config).stages[0].fingerprint == before
+    (causal / "notes.txt").write_text("another version")
+    try:
+        assert api.score(config).stages[0].fingerprint != before
+    finally:
+        (causal / "notes.txt").unlink()
 
 
 @pytest.mark.slow

@@ -105,7 +105,8 @@ def average(
     """Several scorers as one that nothing is fitted for: the mean of their ranks, dimension by dimension.
 
     Ranks, and standard scores, are those among the examples of a language, so a score depends on the rows that it is
-    scored with.  A row that one of the members did not score is ``failed`` and names the member.
+    scored with.  A row that one of the members did not score is ``failed`` and names the member; one of which a member
+    read only a part is ``truncated``.
 
     Args:
         predictions: of all members.
@@ -120,6 +121,7 @@ def average(
     """
     rows = list(predictions)
     by_source = _by_source(rows)
+    cut = {(p.scorer, p.dimension, p.example_id, p.language) for p in rows if p.status == "truncated"}
     measured: dict[str, list[Source]] = {}
     for source in dict.fromkeys((p.scorer, p.dimension) for p in rows):  # also those that scored nothing
         measured.setdefault(source[1], []).append(source)
@@ -140,7 +142,8 @@ def average(
             for place, (key, mean) in enumerate(zip(keys, means, strict=True)):
                 lacking = [source[0] for source, column in zip(sources, columns, strict=True) if column[place] is None]
                 detail = {"missing": ", ".join(lacking)} if lacking else {}
-                status: PredictionStatus = "failed" if lacking else "ok"
+                partly = any((*source, *key) in cut for source in sources)
+                status: PredictionStatus = "failed" if lacking else "truncated" if partly else "ok"
                 found[*key, dimension] = Prediction(*key, name, dimension, mean, status, detail)
     return [found[e.id, e.language, dimension] for e in examples for dimension in joined]
 

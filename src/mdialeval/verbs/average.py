@@ -13,7 +13,7 @@ from mdialeval.records import Example, Prediction
 from mdialeval.store import Run, Stage
 from mdialeval.verbs.score import Scored, counts
 
-VERSION = 2
+VERSION = 3
 
 
 def with_averages(config: RunConfig, run: Run, scored: Sequence[Scored]) -> list[Scored]:

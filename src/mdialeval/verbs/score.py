@@ -25,8 +25,8 @@ from mdialeval.verbs.graphs import parsed
 from mdialeval.verbs.read import source_stage
 
 VERSION = 1
-PATHS = ("folder", "path", "graphs", "evaluator")
-"""Options of scorers that name files: these enter the fingerprint by content."""
+PATHS = ("folder", "path", "graphs", "evaluator", "model")
+"""Options of scorers that name files, or may: a file or folder that is there enters the fingerprint by content."""
 PARSE = "parse"
 """As the option ``graphs``: those that the section ``parse`` makes of the data set's English side."""
 CACHE = "llm.sqlite"
@@ -146,9 +146,10 @@ def scorer_specs(config: RunConfig, evaluators: dict[str, Stage]) -> list[Scorer
     known = {*trained_names(config), *(chosen.name or chosen.scorer for chosen in config.score.scorers)}
     for chosen in config.score.scorers:
         told = str(chosen.options.get("evaluator", ""))
-        of_run = {"evaluator": told in known, "graphs": chosen.options.get("graphs") == PARSE}
-        paths = {k: v for k, v in chosen.options.items() if k in PATHS and isinstance(v, str) and not of_run.get(k)}
-        inputs = {key: folder_hash(value) for key, value in paths.items()}
+        no_file = {"evaluator": told in known, "graphs": chosen.options.get("graphs") == PARSE}
+        no_file["model"] = not Path(str(chosen.options.get("model", ""))).expanduser().exists()  # a name on a hub
+        paths = {k: v for k, v in chosen.options.items() if k in PATHS and isinstance(v, str) and not no_file.get(k)}
+        inputs = {key: folder_hash(Path(value).expanduser()) for key, value in paths.items()}
         evaluator = told if told in known else ""
         specs.append(
             ScorerSpec(
