@@ -31,6 +31,8 @@ class Identified(NamedTuple):
     target: float
 
 
+_LATIN = "Shall we take the train?"
+
 DOUBT = 0.05
 """The confidence in the expected language under which a text looks wrong."""
 
@@ -78,11 +80,27 @@ def _code(language: Any) -> str:
 
 @functools.cache
 def _detector(code: str, quick: bool) -> Any:
-    """The detector for one expected language, or None where lingua does not know it; models load on use."""
+    """The detector for one expected language, or None where lingua does not know it; quick models load on use."""
     from lingua import Language, LanguageDetectorBuilder
 
     known = {_code(language): language for language in Language.all()}
     if code not in known:
         return None
-    builder = LanguageDetectorBuilder.from_languages(*(known[c] for c in sorted(_LARGE | {code})))
-    return (builder.with_low_accuracy_mode() if quick else builder).build()
+    languages = [known[c] for c in sorted(_LARGE | {code})]
+    builder = LanguageDetectorBuilder.from_languages(*languages)
+    if quick:
+        return builder.with_low_accuracy_mode().build()
+    _load_in_turn(languages, known["en"])
+    return builder.build()
+
+
+def _load_in_turn(languages: Sequence[Any], other: Any) -> None:
+    """The full models of languages in Latin letters, which are most, one after the other.
+
+    Lingua itself loads all that it needs at once on all cores, which takes 20 to 100 MB more, never the same.
+    """
+    from lingua import LanguageDetectorBuilder
+
+    for language in languages:
+        if language != other:
+            LanguageDetectorBuilder.from_languages(language, other).build().compute_language_confidence_values(_LATIN)
