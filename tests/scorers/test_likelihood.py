@@ -13,7 +13,7 @@ from transformers import AutoConfig, AutoModel, AutoModelForCausalLM, AutoTokeni
 from mdialeval import api
 from mdialeval.errors import BackendError, ConfigError, MissingExtraError
 from mdialeval.llm import causal as module
-from mdialeval.llm.causal import CausalLM, causal_assets, identity, load_causal, log_probabilities
+from mdialeval.llm.causal import causal_assets, identity, load_causal, log_probabilities
 from mdialeval.llm.gemma import embedded_model_asset
 from mdialeval.records import Example, Turn
 from mdialeval.registry import Asset
@@ -35,7 +35,7 @@ def test_texts_after_a_prefix_read_once_equal_ordinary_calls(causal: Path) -> No
     loaded = load_causal(str(causal), "cpu")
     texts = [[7], [8, 9, 10], [11] * 30, [12, 13]]
     for batch_size in (1, 3):
-        found = log_probabilities(loaded, [0, 5, 6], texts, batch_size)
+        found = log_probabilities(loaded.model, [0, 5, 6], texts, batch_size)
         assert [len(values) for values in found] == [len(text) for text in texts]
         for values, text in zip(found, texts, strict=True):
             assert float(values.sum()) == pytest.approx(plain(causal, [0, 5, 6], text), abs=1e-4)
@@ -63,7 +63,7 @@ def test_every_kind_of_decoder_equals_ordinary_calls(kind: str, settings: dict[s
         for weight in model.parameters():
             weight.mul_(8 if weight.dim() > 1 else 1)
     before, texts = [3, 1, 4, 1, 5, 9, 2, 6], [[7], [8, 9, 10, 11, 12, 13, 14], [5, 5, 5]]
-    found = log_probabilities(CausalLM(model, lambda text: [], (0,), 64), before, texts, 3)
+    found = log_probabilities(model, before, texts, 3)
     for values, text in zip(found, texts, strict=True):
         with torch.inference_mode():
             logits = model(torch.tensor([[*before, *text]])).logits[0].log_softmax(-1)
@@ -74,7 +74,7 @@ def test_every_kind_of_decoder_equals_ordinary_calls(kind: str, settings: dict[s
 def test_what_is_no_decoder_is_refused(causal: Path, tmp_path: Path) -> None:
     encoder = AutoModelForCausalLM.from_config(AutoConfig.for_model("bert", **TINY, intermediate_size=32)).eval()
     with pytest.raises(BackendError, match="does not read on from a prefix"):
-        log_probabilities(CausalLM(encoder, lambda text: [], (0,), 64), [1, 2], [[3]], 1)
+        log_probabilities(encoder, [1, 2], [[3]], 1)
     AutoModel.from_pretrained(causal).save_pretrained(tmp_path)  # without its head, which would be drawn at random
     AutoTokenizer.from_pretrained(causal).save_pretrained(tmp_path)
     with pytest.raises(ConfigError, match=r"no language-model head \(lm_head.weight\)"):

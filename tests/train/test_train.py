@@ -38,7 +38,7 @@ def some_pairs(groups: int = 12) -> list[TrainingPair]:
     return pairs
 
 
-def config(encoder: Path, **changes: object) -> TrainConfig:
+def config(encoder: Path | str, **changes: object) -> TrainConfig:
     values = {
         "encoder": str(encoder),
         "batch_size": 4,

@@ -217,6 +217,10 @@ def test_a_recipe_that_freezes_the_encoder_is_for_the_other_strategies(small_run
     config["train"]["graph"] = {"use": "joint", "only": True}
     with pytest.raises(ConfigError, match="lora put weights of their own"):
         api.benchmark(config)
+    del config["train"]["graph"]
+    config["train"]["dimensions"]["sensibleness"]["recipe"] = {"encoder": "likelihood"}
+    with pytest.raises(ConfigError, match=r"and sensibleness reads no text \(encoder: likelihood\)"):
+        api.benchmark(config)
 
 
 def test_tables_show_value_spread_interval_coverage_time_and_signature() -> None:

@@ -1,4 +1,4 @@
-"""`train --find-rate` and `export` from the command line, over a small run."""
+"""`train --find-rate`, `export` and evaluators of likelihoods, over a small run."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from ruamel.yaml import YAML
 
 from mdialeval import api
 from mdialeval.errors import ConfigError
+from mdialeval.records import Prediction
+from mdialeval.store import Run
 
 Small = Callable[..., dict[str, Any]]
 CommandLine = Callable[..., tuple[int, str]]
@@ -60,3 +62,19 @@ def test_export_from_the_command_line(small_run: Small, tmp_path: Path, command_
     assert "no evaluator here" in text
     code, text = command_line("export", str(folder), "--to", "tf", "--output", str(out))
     assert code == 2
+
+
+def test_a_dimension_may_read_likelihoods_once_for_all_its_recipes(small_run: Small, causal: Path) -> None:
+    values = small_run()
+    recipe = {"encoder": f"likelihood:{causal}"}
+    values["train"]["dimensions"]["understandability"]["recipe"] = recipe
+    found = api.run(values)
+    scored = [p for stage in Run(found.run).finished("score") for p in stage.read(Prediction)]
+    read = [p for p in scored if (p.scorer, p.dimension) == ("evaluator", "understandability")]
+    assert len(read) == 24
+    assert all(p.score is not None and 0 < p.score < 1 for p in read)
+    kept = sorted(path.name for path in (found.run / "features").iterdir())
+    assert kept
+    recipe["head_learning_rate"] = 0.01
+    api.train(values)
+    assert sorted(path.name for path in (found.run / "features").iterdir()) == kept

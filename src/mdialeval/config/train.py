@@ -6,11 +6,14 @@ from typing import Any, Literal, Self
 
 from pydantic import Field, ValidationError, model_validator
 
+from mdialeval.assets import causal_name
 from mdialeval.config.corpus import Source
 from mdialeval.config.section import InputPath, LanguageCode, Section
 
-SHARED = frozenset({"dimensions", "data", "languages", "leakage", "device", "encoder", "graph", "tuning", "siamese"})
+SHARED = frozenset({"dimensions", "data", "languages", "leakage", "device", "graph", "tuning", "siamese"})
 """Settings of ``train`` that no dimension has of its own."""
+
+ONE_ENCODER = "madx learns its language adapters on train.encoder, so that no dimension has an encoder of its own"
 
 
 class DimensionConfig(Section):
@@ -131,7 +134,11 @@ class TrainConfig(Section):
     )
     dev_share: float = Field(0.1, gt=0, lt=0.5, description="share of the dialogue groups held out for selection")
 
-    encoder: str = Field("embedded", description="'embedded', a hub name or a local folder")
+    encoder: str = Field(
+        "embedded",
+        description="'embedded', a hub name or a local folder; 'likelihood' or 'likelihood:MODEL' reads how probable a "
+        "causal language model finds the response, and nothing else",
+    )
     attention: Literal["auto", "shared", "joint", "separate"] = Field(
         "auto", description="who sees whom in a pair; auto = shared where the encoder has absolute positions"
     )
@@ -199,6 +206,17 @@ class TrainConfig(Section):
         return self
 
     @model_validator(mode="after")
+    def _likelihood(self) -> Self:
+        if causal_name(self.encoder) is None:
+            return self
+        if self.graph.use != "none" or self.tuning.kind != "full" or self.siamese.use != "none":
+            raise ValueError(
+                f"encoder: {self.encoder} reads no words, so that graphs, tuning and siamese training have nothing to "
+                "work on: leave them out, or give that dimension's recipe another encoder"
+            )
+        return self
+
+    @model_validator(mode="after")
     def _recipes(self) -> Self:
         problems = [
             f"dimensions.{name}.recipe: {key!r} is "
@@ -207,6 +225,10 @@ class TrainConfig(Section):
             for key in dimension.recipe
             if key in SHARED or key not in type(self).model_fields
         ]
+        if self.tuning.kind == "madx":
+            problems += [
+                f"dimensions.{n}.recipe: {ONE_ENCODER}" for n, d in self.dimensions.items() if "encoder" in d.recipe
+            ]
         if problems:
             raise ValueError("; ".join(problems))
         for name, dimension in self.dimensions.items():

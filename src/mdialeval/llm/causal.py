@@ -170,12 +170,12 @@ def _tokenizer(where: str, start: int | None) -> tuple[Callable[[str], list[int]
 
 @torch.inference_mode()
 def log_probabilities(
-    causal: CausalLM, before: Sequence[int], texts: Sequence[Sequence[int]], batch_size: int
+    model: Any, before: Sequence[int], texts: Sequence[Sequence[int]], batch_size: int
 ) -> list[Tensor]:
     """ln P of every token of each text, which all follow the same tokens; that prefix is read once.
 
     Args:
-        causal: the model.
+        model: a causal language model in eval mode.
         before: ids of the prefix, at least one.
         texts: ids; none of them empty.
         batch_size: texts at a time, fewer where they are long.
@@ -186,21 +186,21 @@ def log_probabilities(
     Raises:
         BackendError: the model does not read on from a prefix, as encoders and recurrent models do not.
     """
-    ids = torch.tensor([list(before)], device=causal.model.device)
+    ids = torch.tensor([list(before)], device=model.device)
     # Some models do not know the option, and some of these take it without a word: the last place is chosen below.
-    last = {"logits_to_keep": 1} if "logits_to_keep" in inspect.signature(causal.model.forward).parameters else {}
-    read = causal.model(input_ids=ids, use_cache=True, **last)
+    last = {"logits_to_keep": 1} if "logits_to_keep" in inspect.signature(model.forward).parameters else {}
+    read = model(input_ids=ids, use_cache=True, **last)
     if not hasattr(getattr(read, "past_key_values", None), "batch_repeat_interleave"):
-        kind = type(causal.model).__name__
+        kind = type(model).__name__
         raise BackendError("likelihood", f"{kind} does not read on from a prefix", hint="name a decoder, such as GPT-2")
     first = read.logits[0, -1:].float().log_softmax(1)  # (1, V): of the first token of every text
     found: dict[int, Tensor] = {}
     for part in _batches([len(text) for text in texts], batch_size):
         rows = [texts[i] for i in part]
         longest = max(map(len, rows))
-        ids = torch.tensor([[*row, *[0] * (longest - len(row))] for row in rows], device=causal.model.device)
+        ids = torch.tensor([[*row, *[0] * (longest - len(row))] for row in rows], device=model.device)
         heads = first[0, ids[:, :1]]  # (B, 1)
-        rest = _continued(causal, read.past_key_values, len(before), ids, [len(row) for row in rows])
+        rest = _continued(model, read.past_key_values, len(before), ids, [len(row) for row in rows])
         values = torch.cat([heads, rest], dim=1).cpu()
         found.update({i: values[row, : len(texts[i])] for row, i in enumerate(part)})
     return [found[i] for i in range(len(texts))]
@@ -218,7 +218,7 @@ def _batches(lengths: Sequence[int], batch_size: int) -> Iterator[list[int]]:
         yield part
 
 
-def _continued(causal: CausalLM, cache: Any, before: int, ids: Tensor, lengths: Sequence[int]) -> Tensor:
+def _continued(model: Any, cache: Any, before: int, ids: Tensor, lengths: Sequence[int]) -> Tensor:
     """ln P (B, L - 1) of all tokens but the first of ids (B, L) after the cached prefix, which is left as it was."""
     if ids.shape[1] == 1:
         return ids.new_zeros((len(ids), 0), dtype=torch.float32)
@@ -227,7 +227,7 @@ def _continued(causal: CausalLM, cache: Any, before: int, ids: Tensor, lengths: 
     )  # (B, before + L)
     repeated = copy.deepcopy(cache)
     repeated.batch_repeat_interleave(len(ids))
-    logits = causal.model(
+    logits = model(
         input_ids=ids[:, :-1], attention_mask=mask[:, :-1], past_key_values=repeated, use_cache=True
     ).logits.float()  # (B, L - 1, V)
     chosen = logits.gather(2, ids[:, 1:].unsqueeze(2)).squeeze(2)

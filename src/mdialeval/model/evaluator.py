@@ -79,8 +79,9 @@ class Evaluator:
     @functools.cached_property
     def signature(self) -> str:
         """How its numbers are made, in one line; ``weights`` hashes what training made."""
-        sums = {k: _digest(v) for k, v in self.network.state_dict().items() if not k.startswith(_UNCHANGED)}
         markup, architecture = self.settings.markup, self.settings.architecture
+        unchanged = "encoder.base." if architecture.reads == "likelihood" else _UNCHANGED
+        sums = {k: _digest(v) for k, v in self.network.state_dict().items() if not k.startswith(unchanged)}
         branch, tuning = architecture.graph, architecture.tuning
         return signature_line(
             {

@@ -7,6 +7,8 @@ part of training and scoring them is the same.
 from __future__ import annotations
 
 import hashlib
+import logging
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -20,6 +22,11 @@ from mdialeval.model.batches import batches_by_length, bundles, collate
 from mdialeval.model.markup import Row
 from mdialeval.model.network import EvaluatorNetwork
 from mdialeval.signature import fingerprint
+
+log = logging.getLogger(__name__)
+
+FEATURES = "features"
+"""The folder of a run that holds them."""
 
 _CHUNK = 128  # rows a file: what a killed run loses at most
 _PACK = 8
@@ -55,7 +62,11 @@ class FrozenFeatures:
         self._load(name)
         keys = [(name, _key(row)) for row in rows]
         missing = list({key: row for key, row in zip(keys, rows, strict=True) if key not in self._known}.items())
+        started = time.monotonic()
         for start in range(0, len(missing), _CHUNK):
+            if start:
+                speed = start / (time.monotonic() - started)
+                log.info("%d of %d rows encoded, %.1f rows/s", start, len(missing), speed)
             part = missing[start : start + _CHUNK]
             vectors = _encode(network, tokenizer, [row for _, row in part])
             self.encoded += len(part)

@@ -11,6 +11,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor, nn
 
+from mdialeval.errors import ConfigError
 from mdialeval.model.adapters import Tuning, equip
 from mdialeval.model.batches import Attention, Batch
 from mdialeval.model.encoder import Layers, Pooling, TextEncoder
@@ -18,8 +19,10 @@ from mdialeval.model.fusion import Fusion, FusionKind, GateKind
 from mdialeval.model.graph_input import GraphBatch, Join
 from mdialeval.model.graph_transformer import GraphTransformer
 from mdialeval.model.heads import Head
+from mdialeval.model.likelihood import LikelihoodEncoder
 
 Loss = Literal["bce", "mse"]
+Reads = Literal["text", "likelihood"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +55,8 @@ class Architecture:
         loss: ``bce`` = classification (score = sigmoid, in [0, 1]), ``mse`` = regression (score unbounded).
         graph: the graph branch, or None.
         tuning: what is inserted into the base encoder to learn in its place, or None.
+        reads: ``likelihood`` = the base is a causal language model (see ``likelihood``); pooling ``parts`` then also
+            reads the response in its context.
     """
 
     attention: Attention = "shared"
@@ -62,6 +67,7 @@ class Architecture:
     loss: Loss = "bce"
     graph: GraphBranch | None = None
     tuning: Tuning | None = None
+    reads: Reads = "text"
 
 
 class EvaluatorNetwork(nn.Module):
@@ -75,7 +81,11 @@ class EvaluatorNetwork(nn.Module):
     def __init__(self, base: Any, architecture: Architecture) -> None:
         super().__init__()
         self.architecture = architecture
-        self.encoder = TextEncoder(base, architecture.attention, architecture.pooling, architecture.layers)
+        self.encoder: TextEncoder | LikelihoodEncoder
+        if architecture.reads == "likelihood":
+            self.encoder = LikelihoodEncoder(base, architecture.pooling == "parts")
+        else:
+            self.encoder = TextEncoder(base, architecture.attention, architecture.pooling, architecture.layers)
         if architecture.tuning is not None:
             equip(base, architecture.tuning)
         self.graphs: GraphTransformer | None = None
@@ -87,6 +97,20 @@ class EvaluatorNetwork(nn.Module):
             self.fusion = Fusion(self.encoder.width, self.graphs.width, kind, "none" if branch.only else branch.gate)
         fused = self.fusion.width if self.fusion else None
         self.head = Head(self.encoder.width, architecture.hidden, architecture.dropout, fused)
+
+    @property
+    def text_encoder(self) -> TextEncoder:
+        """The encoder, for what looks inside it.
+
+        Raises:
+            ConfigError: likelihoods are read, and there is none.
+        """
+        if isinstance(self.encoder, TextEncoder):
+            return self.encoder
+        raise ConfigError(
+            "this evaluator reads the likelihoods of a causal language model, which stays a model of its own: it "
+            "cannot be exported, drawn or tuned as a text encoder"
+        )
 
     @property
     def reads_text(self) -> bool:

@@ -54,7 +54,7 @@ class _Graph(nn.Module):
     def forward(self, input_ids: Tensor, positions: Tensor, owners: Tensor, sequence: Tensor, slot: Tensor) -> Tensor:
         batch = Batch(input_ids, positions, owners, sequence, slot, slot)
         slots = 1 + _pack(self.network.architecture.attention)
-        return self.network.to_scores(self.network(self.network.encoder.pooled(batch, slots)))
+        return self.network.to_scores(self.network(self.network.text_encoder.pooled(batch, slots)))
 
 
 def export_onnx(folder: str | Path, target: str | Path, examples: Sequence[Example]) -> Equality:
@@ -81,11 +81,12 @@ def export_onnx(folder: str | Path, target: str | Path, examples: Sequence[Examp
     if architecture.tuning is not None and architecture.tuning.kind != "lora":
         raise ConfigError(f"{folder}: an evaluator with {architecture.tuning.label} adapters cannot go to ONNX")
     original = Evaluator.from_pretrained(folder, device="cpu", precision="fp32")
+    encoder = original.network.text_encoder
     expected = original.predict(examples)
     target.mkdir(parents=True, exist_ok=True)
     (target / SETTINGS).unlink(missing_ok=True)
     if architecture.tuning is not None:
-        merge_lora(original.network.encoder.base)
+        merge_lora(encoder.base)
     _write_graph(original, target / ONNX)
     original.tokenizer.save_pretrained(target)
     values = dataclasses.asdict(settings)

@@ -28,6 +28,7 @@ from mdialeval.errors import BackendError, DataError
 from mdialeval.files import replace_atomically, write_json
 from mdialeval.model.adapters import Tuning, inserted_names, merge_lora
 from mdialeval.model.encoder import load_base, weights_hash
+from mdialeval.model.likelihood import load_reader
 from mdialeval.model.markup import Markup
 from mdialeval.model.network import Architecture, EvaluatorNetwork, GraphBranch, changed_state
 
@@ -106,8 +107,8 @@ def load_folder(folder: str | Path, encoder: str | None = None) -> tuple[Evaluat
     if (folder / ONNX).exists():
         raise DataError("an evaluator exported to ONNX; score with the scorer `onnx`, or name the original", folder)
     inside = settings.encoder == "."
-    where = str(folder) if inside else str(assets.resolve_encoder(encoder or settings.encoder))
-    base, tokenizer = load_base(where)
+    where = str(folder) if inside else encoder or settings.encoder
+    base, tokenizer = load_base(where) if inside else load_reader(where)
     if not inside and (found := weights_hash(base)) != settings.encoder_hash:
         raise BackendError(
             f"evaluator {folder}",
@@ -137,7 +138,7 @@ def export(folder: str | Path, target: str | Path) -> None:
     """
     network, tokenizer, settings = load_folder(folder)
     target, tuning = Path(target), settings.architecture.tuning
-    base, kept = network.encoder.base, set[str]()
+    base, kept = network.text_encoder.base, set[str]()
     if tuning is not None and tuning.kind == "lora":
         merge_lora(base)
         settings = dataclasses.replace(settings, architecture=dataclasses.replace(settings.architecture, tuning=None))

@@ -100,7 +100,7 @@ def _tokens(markup: Markup) -> str:
 
 def _layout(network: EvaluatorNetwork) -> str:
     """One sequence, and who sees whom in it."""
-    attention, first = network.architecture.attention, network.encoder.first_position
+    attention, first = network.architecture.attention, network.text_encoder.first_position
     alone = "[start, *response]" if attention == "separate" else "([] if context else [start]) + response"
     text = (
         "@torch.inference_mode()\ndef score(context, response):\n"
@@ -126,7 +126,7 @@ def _layers(network: EvaluatorNetwork) -> str:
         return "    states = encoder(**given).last_hidden_state\n"
     taken = "    states = torch.cat(encoder(**given, output_hidden_states=True).hidden_states)\n"
     if network.architecture.layers == "several":
-        return f"{taken}    states = states[{network.encoder.chosen}]\n"
+        return f"{taken}    states = states[{network.text_encoder.chosen}]\n"
     return taken + "    mixture = weights['encoder.mixture'].softmax(0)\n"
 
 

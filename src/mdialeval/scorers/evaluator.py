@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from mdialeval.assets import encoder_assets
 from mdialeval.errors import ConfigError, DataError
 from mdialeval.graphs.turns import read_graphs, say_if_none
 from mdialeval.model.evaluator import Evaluator
+from mdialeval.model.likelihood import reader_assets
 from mdialeval.model.precision import Precision
 from mdialeval.model.saved import read_settings
 from mdialeval.records import Example, Prediction
@@ -70,7 +70,7 @@ class EvaluatorScorer:
                 found.append(Asset(f"evaluator {each}", "model", False, str(each), str(error)))
                 continue
             found.append(Asset(f"evaluator {each}", "model", True, str(each)))
-            found += encoder_assets(base) if base != "." else []
+            found += reader_assets(base) if base != "." else []
         return found
 
     @staticmethod

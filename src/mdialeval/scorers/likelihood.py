@@ -153,7 +153,7 @@ class Likelihood:
         opening = self._encoded(causal, _TURN)
         for context, responses in groups.items():
             before = [*causal.start, *(token for turn in context for token in turn), *opening]
-            values = log_probabilities(causal, before, list(responses), self._batch_size)
+            values = log_probabilities(causal.model, before, list(responses), self._batch_size)
             for same, value in zip(responses.values(), values, strict=True):
                 found.update(dict.fromkeys(same, float(value.double().sum())))
         return found

@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
+from mdialeval.model.network import Architecture
 from mdialeval.model.saved import Settings
+
+
+def _reads(architecture: Architecture) -> str:
+    if architecture.reads == "likelihood":
+        return "reads likelihoods of the response, no words"
+    return f"attention {architecture.attention}, pooling {architecture.pooling}, layers {architecture.layers}"
 
 
 def model_card(settings: Settings) -> str:
@@ -28,8 +35,7 @@ def model_card(settings: Settings) -> str:
         "| | |",
         "|---|---|",
         f"| base encoder | {settings.encoder} (weights {settings.encoder_hash}) |",
-        f"| architecture | attention {architecture.attention}, pooling {architecture.pooling}, "
-        f"layers {architecture.layers}, hidden {architecture.hidden}, loss {architecture.loss} |",
+        f"| architecture | {_reads(architecture)}, hidden {architecture.hidden}, loss {architecture.loss} |",
         *([f"| tuning | {architecture.tuning.label} |"] if architecture.tuning else []),
         f"| input limit | {markup.max_tokens} tokens; oldest turns are dropped first, the response never |",
         f"| data | {notes.get('data') or 'not stated'} |",

@@ -14,15 +14,16 @@ from typing import Any, NamedTuple
 import torch
 from accelerate import Accelerator
 
-from mdialeval import assets
+from mdialeval.assets import causal_name
 from mdialeval.config.train import TrainConfig
 from mdialeval.devices import choose_device
 from mdialeval.errors import ConfigError
 from mdialeval.graphs.turns import PairGraphs
 from mdialeval.model.adapters import Tuning, inserted_names, load_language
-from mdialeval.model.encoder import load_base, packs, weights_hash
+from mdialeval.model.encoder import packs, weights_hash
 from mdialeval.model.features import FrozenFeatures
 from mdialeval.model.graph_input import GraphRow, encode_graphs
+from mdialeval.model.likelihood import load_reader
 from mdialeval.model.markup import Markup, encode_pairs
 from mdialeval.model.network import Architecture, EvaluatorNetwork, GraphBranch
 from mdialeval.model.precision import choose_dtype
@@ -182,7 +183,7 @@ def set_up(
 ) -> Ready:
     """The untrained network of a recipe and its encoded pairs; arguments and errors as in ``train_evaluator``."""
     device = choose_device(config.device)
-    base, tokenizer = load_base(str(assets.resolve_encoder(config.encoder)), config.encoder_dropout)
+    base, tokenizer = load_reader(config.encoder, config.encoder_dropout)
     base_hash = weights_hash(base)
     has_context = any(p.context for p in split.train)
     architecture = choose_architecture(config, base, has_context, tuple(languages or ()), home)
@@ -208,6 +209,15 @@ def choose_architecture(
     config: TrainConfig, base: Any, has_context: bool, languages: tuple[str, ...] = (), home: str = "en"
 ) -> Architecture:
     """The architecture of a recipe, its ``auto`` settings decided by the encoder and the data."""
+    if causal_name(config.encoder) is not None:
+        return Architecture(
+            "shared",
+            "parts" if has_context else "response",
+            hidden=config.hidden,
+            dropout=config.dropout,
+            loss=config.loss,
+            reads="likelihood",
+        )
     attention = config.attention
     if attention == "auto":
         attention = "shared" if packs(base) else "joint"

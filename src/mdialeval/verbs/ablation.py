@@ -221,7 +221,7 @@ def _run_cells(
     config: RunConfig, run: Run, ready: _Prepared, seed: int, waiting: Mapping[str, Stage], progress: Progress
 ) -> None:
     """Train and score some variants with one seed, on the same pairs."""
-    from mdialeval.model.features import FrozenFeatures
+    from mdialeval.model.features import FEATURES, FrozenFeatures
 
     pairs = _pairs(ready, seed)
     graphs = TrainingGraphs(config, run, ready.data, None).of_pairs(pairs)
@@ -229,7 +229,7 @@ def _run_cells(
         (list(entry.examples.read(Example)), {g.id: g for g in entry.graphs.read(Graph)} if entry.graphs else {})
         for entry in ready.sets
     ]
-    features = FrozenFeatures(run.folder / "features") if _is_frozen(ready.base) else None
+    features = FrozenFeatures(run.folder / FEATURES) if _is_frozen(ready.base) else None
     for name, stage in waiting.items():
         with progress.steps(f"ablation: {name}, seed {seed}") as advance:
             _cell(ready, name, stage, pairs, graphs, scored, features, seed, advance)

@@ -10,8 +10,10 @@ import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from mdialeval.assets import causal_name
 from mdialeval.config.benchmark import BenchmarkConfig
 from mdialeval.config.run import RunConfig
+from mdialeval.config.train import ONE_ENCODER
 from mdialeval.errors import ConfigError, MdialevalError
 from mdialeval.pipeline import Progress
 from mdialeval.signature import fingerprint
@@ -133,6 +135,15 @@ def check_strategies(config: RunConfig) -> None:
             f"benchmark.strategies: {', '.join(tuned)} put weights of their own into the text encoder, which "
             "train.graph.only does not use: leave one of them out"
         )
+    encoders = {name: config.train.of(name).encoder for name in config.train.dimensions}
+    for name, encoder in encoders.items():
+        if tuned and causal_name(encoder) is not None:
+            raise ConfigError(
+                f"benchmark.strategies: {', '.join(tuned)} put weights of their own into the text encoder, and {name} "
+                f"reads no text (encoder: {encoder}): leave one of them out"
+            )
+        if "madx" in tuned and encoder != config.train.encoder:
+            raise ConfigError(f"train.dimensions.{name}.recipe: {ONE_ENCODER}")
 
 
 def prepare(bench: Bench, progress: Progress) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from typing import NamedTuple
 
-from mdialeval.assets import encoder_assets
+from mdialeval.assets import causal_name, encoder_assets
 from mdialeval.config.corpus import Source
 from mdialeval.config.run import RunConfig
 from mdialeval.config.score import ScorerConfig
@@ -78,7 +78,8 @@ def _needs(config: RunConfig) -> Iterator[tuple[str, Callable[[], Iterable[Asset
     if config.corpus is not None or config.train.data:
         for name, dimension in config.train.dimensions.items():
             yield "train", partial(_task, dimension.task or name)
-        yield "train", partial(encoder_assets, config.train.encoder)
+        for encoder in dict.fromkeys(config.train.of(name).encoder for name in config.train.dimensions):
+            yield "train", partial(_encoder, encoder)
         kinds = {config.train.tuning.kind, *config.benchmark.strategies}
         for kind in sorted(kinds & TUNING_PACKAGES.keys()):
             yield "train", partial(_package, TUNING_PACKAGES[kind])
@@ -89,6 +90,14 @@ def _needs(config: RunConfig) -> Iterator[tuple[str, Callable[[], Iterable[Asset
     for scorer in config.score.scorers:
         yield "score", partial(_scorer, scorer)
     yield "score", partial(_names, config)
+
+
+def _encoder(name: str) -> Iterable[Asset]:
+    if causal_name(name) is None:
+        return encoder_assets(name)
+    from mdialeval.model.likelihood import reader_assets
+
+    return reader_assets(name)
 
 
 def _task(name: str) -> Iterator[Asset]:

@@ -7,6 +7,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
+from mdialeval.assets import causal_name
 from mdialeval.config.run import RunConfig
 from mdialeval.config.train import DimensionConfig
 from mdialeval.errors import ConfigError
@@ -187,6 +188,7 @@ def _train_one(
     graphs: dict[tuple[str, str], PairGraphs] | None,
     adapters: dict[str, Stage],
 ) -> None:
+    from mdialeval.model.features import FEATURES, FrozenFeatures
     from mdialeval.train.evaluators import train_evaluator
 
     if world_size() > 1 and "MASTER_ADDR" not in os.environ:
@@ -195,16 +197,21 @@ def _train_one(
             "`accelerate launch -m mdialeval train ...` (or torchrun)"
         )
     folder: Path = stage.folder / EVALUATOR
+    section = config.train.of(dimension)
+    features = None
+    if causal_name(section.encoder) is not None:  # slow, and the same for all seeds and strategies
+        features = FrozenFeatures(stage.folder.parent / FEATURES)
     with progress.steps(f"train {dimension}: {len(pairs):,} pairs") as advance:
         summary = train_evaluator(
             pairs,
             dimension,
-            config.train.of(dimension),
+            section,
             folder,
             config.seed,
             data_note=note[0],
             licence=note[1],
             graphs=graphs,
+            features=features,
             on_step=advance,
             languages={code: stage.folder / ADAPTER for code, stage in adapters.items()},
             home=config.translate.source,
