@@ -127,6 +127,7 @@ def test_lora_and_madx_are_strategies(small_run: Small) -> None:
     assert len(run.finished("language")) == 2  # English and Spanish, once for both seeds
     kinds = Counter(stage.settings["tuning"]["kind"] for stage in run.finished("train"))
     assert kinds == {"full": 2, "lora": 2, "madx": 2}
+    assert not any("language_model" in stage.settings["tuning"] for stage in run.finished("train"))
     by_kind = {stage.settings["tuning"]["kind"]: stage for stage in run.finished("train")}
     cards = {k: json.loads((s.folder / "evaluator/evaluator.json").read_text()) for k, s in by_kind.items()}
     assert cards["lora"]["training"]["languages"].keys() == {"en", "es"}

@@ -247,6 +247,13 @@ class TrainConfig(Section):
         own = {name: getattr(self, name) for name in type(self).model_fields if name not in ("dimensions", *recipe)}
         return type(self).model_validate({**own, "dimensions": {}, **recipe})
 
+    def content(self, *without: str) -> dict[str, Any]:
+        """See ``Section``; how language adapters are learned is part of the stages that learn them."""
+        found = super().content(*without)
+        if "tuning" in found:
+            found["tuning"].pop("language_model")
+        return found
+
     @classmethod
     def speed(cls) -> frozenset[str]:
         """Where and how it is computed and logged: the batch size is part of what is learned."""

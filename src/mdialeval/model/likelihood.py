@@ -52,7 +52,7 @@ def load_reader(encoder: str, dropout: float | None = None) -> tuple[Any, Any]:
 class _Tokenizer:
     """What ``markup`` asks of a tokenizer, from a causal language model's: every turn opens as an item of a list."""
 
-    pad_token_id = 0  # never looked at: there is no padding
+    pad_token_id = 0  # any: owners tell padding from text
 
     def __init__(self, causal: CausalLM, encoder: str) -> None:
         mark, end = causal.encode(_MARK), causal.encode(_END)
