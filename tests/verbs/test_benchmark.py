@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
@@ -118,6 +119,26 @@ def _tuned(small_run: Small, **benchmark: Any) -> dict[str, Any]:
     config["train"]["dimensions"] = {"sensibleness": {}}
     config["train"]["tuning"] = {"language_model": {"steps": 2, "max_tokens": 24}}
     return config
+
+
+def test_a_strategy_that_scores_no_language_of_a_set_has_no_row_there(
+    small_run: Small, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    section = {"strategies": ["english", "translate-test", "translate-train"], "into_english": {"pt": "dummy:pt-en"}}
+    config = _tuned(small_run, **section)
+    rows = [
+        {"id": f"g{i}", "language": "de", "context": ["Ja?"], "response": f"Gut, {i}.", "ratings": {"quality": i % 3}}
+        for i in range(12)
+    ]
+    path = tmp_path / "german.jsonl"
+    path.write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    config["score"]["sets"].append({"name": "german", "path": str(path), "labels": "construction"})
+    with caplog.at_level(logging.WARNING):
+        found = api.benchmark(config)
+    assert not found.failures
+    assert {r.strategy for r in found.results if r.dataset == "german"} == {"english", "length", "dummy"}
+    assert "translate-test" in {r.strategy for r in found.results if r.dataset == "rated"}
+    assert "german: translate-test scores none of its languages" in caplog.text
 
 
 def test_lora_and_madx_are_strategies(small_run: Small) -> None:

@@ -110,7 +110,10 @@ def benchmark(
     agreements: list[Agreement] = []
     for title, entry in found.examples.items():
         rated = list(entry.examples.read(Example))
-        by_cell = {cell: _agreements(rows, rated, title, config) for cell, rows in found.scores[title].items()}
+        scored = {cell: rows for cell, rows in found.scores[title].items() if rows}
+        for cell in (cell for cell in found.scores[title] if cell not in scored):
+            log.warning("%s: %s scores none of its languages, and has no row there", title, cell.name)
+        by_cell = {cell: _agreements(rows, rated, title, config) for cell, rows in scored.items()}
         for cell, rows in by_cell.items():
             results += [result(cell, row, found.seconds.get(cell), found.signatures[cell]) for row in rows]
         for cell, row, spread in over_seeds(by_cell):
@@ -119,7 +122,7 @@ def benchmark(
             mean = result(cell, row, mean_seconds(found.seconds, cell.name), signature)
             results.append(replace(mean, spread=spread))
         comparisons += compare(
-            list(mean_predictions(found.scores[title])),
+            list(mean_predictions(scored)),
             rated,
             dataset=title,
             statistic=config.benchmark.statistic,
