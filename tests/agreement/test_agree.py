@@ -12,7 +12,7 @@ import pytest
 from scipy import stats
 
 from mdialeval.agreement.agree import correlate
-from mdialeval.agreement.compare import compare
+from mdialeval.agreement.compare import compare, enough_resamples
 from mdialeval.errors import DataError
 from mdialeval.records import Agreement, Example, Prediction, Turn
 
@@ -195,6 +195,22 @@ def test_compare_is_paired_and_corrected() -> None:
     assert found["noise", "fair"].n == 90
     assert found["noise", "good"].high < 0
     assert found["noise", "good"].p_value == pytest.approx(3 * 2 / 201)
+
+
+def test_compare_says_where_no_p_value_can_be_small(caplog: pytest.LogCaptureFixture) -> None:
+    random = np.random.default_rng(2)
+    examples = [example(i, float(random.integers(1, 6))) for i in range(30)]
+    rows = [prediction(i, random.normal(), scorer=name) for name in ("one", "two", "three") for i in range(30)]
+    with caplog.at_level(logging.WARNING):
+        compare(rows, examples, dataset="toy", resamples=enough_resamples(3))
+    assert not caplog.text
+    with caplog.at_level(logging.WARNING):
+        compare(rows, examples, dataset="toy", resamples=50)
+    assert (
+        "toy: 3 comparisons a language share 50 resamples, so that no corrected p-value can be below 0.12"
+        in caplog.text
+    )
+    assert "set correlate.resamples to 119 or more" in caplog.text
 
 
 @pytest.mark.shared_data

@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 import itertools
+import logging
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from mdialeval.agreement.agree import Key, Source, by_scorer, group_of, index
 from mdialeval.agreement.significance import holm, paired_bootstrap
 from mdialeval.records import Example, Prediction
+
+
+log = logging.getLogger(__name__)
+
+SIGNIFICANT = 0.05
+"""A p-value that people look for; where none can be that small, it is said."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,13 +58,15 @@ def compare(
 ) -> list[Comparison]:
     """Paired bootstrap of all pairs of scorers, per language and rated dimension.
 
-    One family for Holm's correction is all pairs of one language and dimension.
+    One family for Holm's correction is all pairs of one language and dimension.  No p-value of a family of m is below
+    2 m / (resamples + 1); where that is above ``SIGNIFICANT``, a warning says so.
 
     Raises:
         DataError: an id occurs twice, or a number is not finite.
     """
     rated, scorers = index(examples), by_scorer(predictions)
     rows: list[Comparison] = []
+    largest = 0
     for dimension in sorted({d for e in rated.values() for d in e.ratings}):
         for language in sorted({e.language for e in rated.values() if dimension in e.ratings}):
             keys = [k for k, e in rated.items() if e.language == language and dimension in e.ratings]
@@ -79,7 +89,23 @@ def compare(
                 )
             corrected = holm([c.p_value for c in family])
             rows += [replace(c, p_value=p) for c, p in zip(family, corrected, strict=True)]
+            largest = max(largest, sum(p is not None for p in corrected))
+    if largest * 2 / (resamples + 1) > SIGNIFICANT:
+        log.warning(
+            "%s: %d comparisons a language share %d resamples, so that no corrected p-value can be below %.2g: look at "
+            "the intervals, compare less at once, or set correlate.resamples to %d or more",
+            *(dataset, largest, resamples, min(1.0, largest * 2 / (resamples + 1)), enough_resamples(largest)),
+        )
     return rows
+
+
+def enough_resamples(comparisons: int) -> int:
+    """How many resamples a corrected p-value of ``SIGNIFICANT`` needs among some comparisons.
+
+    >>> enough_resamples(10)
+    399
+    """
+    return math.ceil(comparisons * 2 / SIGNIFICANT) - 1
 
 
 def _scores(scored: Mapping[Key, Prediction]) -> dict[Key, float]:
