@@ -12,7 +12,6 @@ from mdialeval.agreement.agree import Key, Source, by_scorer, group_of, index
 from mdialeval.agreement.significance import holm, paired_bootstrap
 from mdialeval.records import Example, Prediction
 
-
 log = logging.getLogger(__name__)
 
 SIGNIFICANT = 0.05
