@@ -53,11 +53,12 @@ class Recipe(NamedTuple):
     settings: Mapping[str, object]
 
 
+# People rate what generators say, not shuffled words: run on with parts of other texts, and slight damage, too.
+GENERATED = {"spliced": 0.5, "vary": True}
 RECIPES = {
     "evaluator": Recipe("sensibleness", {}, {}),
-    # People rate what generators say, not shuffled words: run on with parts of other texts, and slight damage, too.
-    "text": Recipe("understandability", {"spliced": 0.5, "vary": True}, {}),
-    "likelihoods": Recipe("understandability", {}, {"encoder": "likelihood", "max_pairs": 3000}),
+    "text": Recipe("understandability", GENERATED, {}),
+    "likelihoods": Recipe("understandability", GENERATED, {"encoder": "likelihood", "max_pairs": 3000}),
 }
 
 
