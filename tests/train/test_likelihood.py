@@ -13,6 +13,7 @@ from tests.train.test_train import config, same, some_pairs, weights
 from mdialeval.config.train import TrainConfig
 from mdialeval.errors import BackendError, ConfigError
 from mdialeval.llm.causal import CausalLM
+from mdialeval.model import likelihood
 from mdialeval.model.batches import bundles, collate
 from mdialeval.model.evaluator import Evaluator
 from mdialeval.model.likelihood import LikelihoodEncoder, _Tokenizer, load_reader, reader_assets
@@ -52,6 +53,16 @@ def test_the_statistics_are_those_of_ordinary_calls(causal: Path, pack: int) -> 
         wanted = [t.item() for p in (alone, given) for t in (p.sum(), p.mean(), p.min())]
         wanted.insert(3, math.log(len(response)))
         assert values == pytest.approx([*wanted, 1 - wanted[4] / wanted[0]], abs=2e-3)
+
+
+def test_of_a_response_that_is_certain_nothing_is_explained(causal: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As the scorer has it; a division by almost nothing would give the head millions."""
+    base, tokenizer = load_reader(f"likelihood:{causal}")
+    rows = encode_pairs(tokenizer, EXAMPLES[:1], Markup(120))
+    batch = collate(rows, [[0]], tokenizer.cls_token_id, 0, "shared")
+    values = iter([-1e-9, -0.5])
+    monkeypatch.setattr(likelihood, "log_probabilities", lambda *_: [torch.tensor([next(values)])])
+    assert LikelihoodEncoder(base, in_context=True)(batch)[0, -1] == 0.0
 
 
 def test_a_dialogue_is_written_as_the_scorer_writes_it() -> None:

@@ -75,6 +75,13 @@ def test_cells_share_graphs_and_features_and_resume(config: dict[str, Any], monk
     assert {path: path.stat().st_mtime_ns for path in run.folder.rglob("part-*.parquet")} == times
 
 
+def test_graphs_beside_likelihoods_are_refused_before_anything_is_parsed(config: dict[str, Any]) -> None:
+    config["train"]["dimensions"]["sensibleness"] = {"recipe": {"encoder": "likelihood"}}
+    with pytest.raises(ConfigError, match=r"ablation\.variants\.residual: encoder likelihood reads no words"):
+        api.ablation(config)
+    assert not list(Path(config["runs"]).rglob("parse-*"))
+
+
 def _keys(path: Path) -> list[bytes]:
     from safetensors.torch import load_file
 

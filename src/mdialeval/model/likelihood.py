@@ -107,7 +107,8 @@ class LikelihoodEncoder(nn.Module):
         if self.width > _FIGURES:
             for place, values in self._ln(given):
                 found[place, 0, 0, _FIGURES:-1] = torch.tensor(_figures(values)[:-1])
-            found[..., -1] = 1 - found[..., _FIGURES] / found[..., 0].clamp(max=_LEAST)
+            total, given_total = found[..., 0], found[..., _FIGURES]
+            found[..., -1] = torch.where(total < _LEAST, 1 - given_total / total, 0.0)
         return found.to(batch.input_ids.device)
 
     def _ln(self, groups: _Groups) -> Iterator[tuple[int, Tensor]]:

@@ -208,8 +208,14 @@ def set_up(
 def choose_architecture(
     config: TrainConfig, base: Any, has_context: bool, languages: tuple[str, ...] = (), home: str = "en"
 ) -> Architecture:
-    """The architecture of a recipe, its ``auto`` settings decided by the encoder and the data."""
+    """The architecture of a recipe, its ``auto`` settings decided by the encoder and the data.
+
+    Raises:
+        ConfigError: graphs or tuning beside an encoder that reads likelihoods, or madx without its home language.
+    """
     if causal_name(config.encoder) is not None:
+        if config.graph.use != "none" or config.tuning.kind != "full":
+            raise ConfigError(f"encoder: {config.encoder} reads no words for graphs or tuning")
         return Architecture(
             "shared",
             "parts" if has_context else "response",

@@ -17,6 +17,7 @@ from pydantic import ValidationError
 
 from mdialeval.agreement.agree import Key
 from mdialeval.agreement.variants import Measure, differences, figure, measures
+from mdialeval.assets import causal_name
 from mdialeval.config.run import RunConfig
 from mdialeval.config.train import DimensionConfig, GraphConfig, TrainConfig
 from mdialeval.errors import ConfigError
@@ -178,7 +179,7 @@ def _variants(config: RunConfig, base: TrainConfig) -> dict[str, TrainConfig]:
     """The training of each variant.
 
     Raises:
-        ConfigError: lists every variant that is no setting of ``train.graph``.
+        ConfigError: lists every variant that is no setting of ``train.graph``, or has graphs and no words beside them.
     """
     if len(config.ablation.variants) < 2:
         raise ConfigError("ablation.variants: name two or more, such as 'text only': {use: none}, gate: {fusion: gate}")
@@ -191,6 +192,8 @@ def _variants(config: RunConfig, base: TrainConfig) -> dict[str, TrainConfig]:
                 place = ".".join(["ablation.variants", name, *map(str, e["loc"])])
                 problems.append(f"{place}: {e['msg'].removeprefix('Value error, ')}")
             continue
+        if graph.use != "none" and causal_name(base.encoder) is not None:
+            problems.append(f"ablation.variants.{name}: encoder {base.encoder} reads no words to fuse graphs with")
         found[name] = base.model_copy(update={"graph": graph})
     if problems:
         raise ConfigError(problems)
