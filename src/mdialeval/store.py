@@ -28,6 +28,8 @@ from mdialeval.tables import read_parquet, to_table, write_table
 Record = TypeVar("Record")
 MANIFEST = "manifest.json"
 TIMING = "timing.json"
+FEATURES = "features"
+"""The folder of a run that holds what frozen encoders and language models made of texts."""
 FAILED = ".failed-"
 
 _DISK_FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})

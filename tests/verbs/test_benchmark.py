@@ -271,3 +271,38 @@ def test_the_sweep_over_k_is_a_line_a_language_and_names_the_best() -> None:
         "pt": [(5, 0.4), (50, 0.1)],
     }
     assert "Highest: en at 50, pt at 5." in curves.note
+
+
+def test_strategies_with_likelihood_train_nothing_twice(small_run: Small, causal: Path) -> None:
+    names = ["english", "english+likelihood", "top-k+likelihood", "translate-test+likelihood"]
+    config = small_run(benchmark={"strategies": names, "k": [50], "into_english": {"pt": "dummy:pt-en"}})
+    config["train"] |= {"dimensions": {"sensibleness": {}}, "likelihood": str(causal), "epochs": 1}
+    with_all = api.benchmark(config)
+    assert not with_all.failures
+    run = Run(with_all.report.parents[1])
+    trained = run.finished("train")
+    assert len(trained) == 2 * 2  # English and top-50, each with and without
+    more = [stage for stage in trained if "likelihood" in stage.settings]
+    assert len(more) == 2 and all(stage.summary()["likelihood"]["pairs"] > 0 for stage in more)
+    rows = {r.strategy: r for r in with_all.results if r.seed == -1 and r.language == "pt"}
+    assert set(names) - {"top-k+likelihood"} < rows.keys() and "top-50+likelihood" in rows
+    assert "|stack:" in rows["top-50+likelihood"].signature
+    seconds = {r.strategy: r.train_seconds for r in with_all.results if r.seed == 13}
+    assert (seconds["english+likelihood"] or 0) > (seconds["translate-test+likelihood"] or 0) * 0.99
+    assert list((run.folder / "features").glob("*.safetensors"))
+
+
+def test_strategies_with_likelihood_are_named_and_refused() -> None:
+    with pytest.raises(ValueError, match="did you mean 'english'"):
+        BenchmarkConfig(strategies=["englsh+likelihood"])
+    section = BenchmarkConfig(strategies=["english", "top-k+likelihood", "top-k"], k=[5.0])
+    assert [cell.name for cell in cells(section, [])] == ["english", "top-5+likelihood", "top-5"]
+    assert section.plain == ("english", "top-k")
+
+
+def test_a_strategy_with_and_without_likelihoods_is_one_job(small_run: Small) -> None:
+    names = ["english", "english+likelihood", "multilingual", "multilingual+likelihood"]
+    config = api.read_config(small_run(benchmark={"strategies": names}))
+    assert [len(job) for job in jobs(config, cells(config.benchmark, ["pt"]))] == [2, 2]
+    plain, more = (cell_config(config, cell).train.likelihood for cell in cells(config.benchmark, ["pt"])[:2])
+    assert (plain, more) == ("", "embedded")

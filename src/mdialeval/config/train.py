@@ -139,6 +139,11 @@ class TrainConfig(Section):
         description="'embedded', a hub name or a local folder; 'likelihood' or 'likelihood:MODEL' reads how probable a "
         "causal language model finds the response, and nothing else",
     )
+    likelihood: str = Field(
+        "",
+        description="a causal language model that is read beside the encoder: 'embedded', a file, folder or hub name; "
+        "held-out pairs say how much its likelihoods count. Not read where empty",
+    )
     attention: Literal["auto", "shared", "joint", "separate"] = Field(
         "auto", description="who sees whom in a pair; auto = shared where the encoder has absolute positions"
     )
@@ -209,6 +214,8 @@ class TrainConfig(Section):
     def _likelihood(self) -> Self:
         if causal_name(self.encoder) is None:
             return self
+        if self.likelihood:
+            raise ValueError(f"encoder: {self.encoder} reads likelihoods already: leave likelihood out")
         if self.graph.use != "none" or self.tuning.kind != "full" or self.siamese.use != "none":
             raise ValueError(
                 f"encoder: {self.encoder} reads no words, so that graphs, tuning and siamese training have nothing to "
@@ -250,6 +257,8 @@ class TrainConfig(Section):
     def content(self, *without: str) -> dict[str, Any]:
         """See ``Section``; how language adapters are learned is part of the stages that learn them."""
         found = super().content(*without)
+        if not found.get("likelihood", True):
+            found.pop("likelihood")  # without a model the evaluator is the one that it was before there was the key
         if "tuning" in found:
             found["tuning"].pop("language_model")
         return found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -24,7 +25,8 @@ from mdialeval.model.network import EvaluatorNetwork
 from mdialeval.model.precision import Precision, choose_dtype
 from mdialeval.model.predictions import predict
 from mdialeval.model.saved import Settings, load_folder
-from mdialeval.records import Example, Graph, Prediction, Turn
+from mdialeval.model.stack import Reader, Stack, inputs_of
+from mdialeval.records import Example, Graph, Prediction, PredictionStatus, Turn
 from mdialeval.signature import fingerprint, signature_line, versions
 
 PACK = 12  # responses a sequence: attention grows with the square of the length, the rest of the work does not
@@ -57,7 +59,9 @@ class Evaluator:
         self.network = network.to(self.device).eval()
         self.tokenizer, self.settings, self.batch_size = tokenizer, settings, batch_size
         self._fitting = Fitting(f"evaluator {settings.dimension}")
+        self._read: Reader | None = None
         self.features: FrozenFeatures | None = None  # set where many evaluators share a frozen encoder
+        self.figures: FrozenFeatures | None = None  # set where many share a language model's likelihoods
 
     @classmethod
     def from_pretrained(
@@ -92,6 +96,7 @@ class Evaluator:
                 "dtype": str(self.dtype).removeprefix("torch."),
                 **({"tuning": tuning.label} if tuning else {}),
                 **({"graph": f"{branch.join}-{'only' if branch.only else branch.fusion}"} if branch else {}),
+                **(stack.signature if (stack := self.settings.stack) else {}),
                 "max_tokens": markup.max_tokens,
                 "markup": fingerprint([markup.max_turns, markup.speakers, architecture.attention], 6),
                 **versions("torch", "transformers"),
@@ -126,6 +131,49 @@ class Evaluator:
         Raises:
             BackendError: a score is not a finite number; the message names the example.
         """
+        own = self._in_languages(examples, scorer, graphs)
+        return own if self.settings.stack is None else self._weighed(self.settings.stack, examples, own)
+
+    def _weighed(self, stack: Stack, examples: Sequence[Example], own: Sequence[Prediction]) -> list[Prediction]:
+        """The evaluator's own predictions and the language model's likelihoods as one score; ``detail`` keeps both."""
+        scored = [i for i, prediction in enumerate(own) if prediction.score is not None]
+        found = list(own)
+        if not scored:
+            return found
+        figures = self._reader(stack).figures([examples[i] for i in scored], self.settings.markup)
+        inputs = inputs_of([own[i].score or 0.0 for i in scored], self.settings.architecture.loss, figures)
+        for i, row, score, cut in zip(scored, inputs, stack.scores(inputs), figures.truncated, strict=True):
+            if not math.isfinite(score):
+                raise BackendError(
+                    f"evaluator {self.dimension}",
+                    f"{stack.model!r} finds no finite probability for the example {examples[i].id!r}",
+                )
+            detail = {"without_likelihood": own[i].score, "log_likelihood": round(float(row[1]), 3)}
+            status: PredictionStatus = "truncated" if cut else own[i].status
+            found[i] = replace(own[i], score=float(score), status=status, detail={**own[i].detail, **detail})
+        return found
+
+    def _reader(self, stack: Stack) -> Reader:
+        """The language model, loaded once.
+
+        Raises:
+            BackendError: it is missing or another one.
+        """
+        if self._read is None:
+            self._read = Reader(stack.model, stack.in_context, str(self.device), self.figures)
+            if self._read.hash != stack.model_hash:
+                raise BackendError(
+                    f"evaluator {self.dimension}",
+                    f"its likelihoods were weighed with {stack.model!r} of the weights {stack.model_hash}, and that "
+                    f"model now holds {self._read.hash}",
+                    hint="put the model back, or train again",
+                )
+        return self._read
+
+    def _in_languages(
+        self, examples: Sequence[Example], scorer: str, graphs: Mapping[str, Graph] | None
+    ) -> list[Prediction]:
+        """The network's own predictions, each language through its adapter where there are adapters."""
         tuning = self.settings.architecture.tuning
         if tuning is None or not tuning.languages:
             return self._predict(examples, scorer, graphs)

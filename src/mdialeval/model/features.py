@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -25,9 +25,6 @@ from mdialeval.signature import fingerprint
 
 log = logging.getLogger(__name__)
 
-FEATURES = "features"
-"""The folder of a run that holds them."""
-
 _CHUNK = 128  # rows a file: what a killed run loses at most
 _PACK = 8
 _BATCH = 64
@@ -39,16 +36,24 @@ class FrozenFeatures:
     Only for encoders of which no weight learns: the key knows the weights by the caller's hash.
 
     Args:
-        folder: where the features are kept, about 10 KB a row.
+        folder: where the features are kept, about 10 KB a row of an encoder of words; None = in memory alone, those of
+            the last call.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path | None) -> None:
         self.folder = folder
         self.encoded = 0  # rows that the encoder saw
         self._known: dict[tuple[str, bytes], Tensor] = {}
         self._read: set[str] = set()
 
-    def of(self, network: EvaluatorNetwork, tokenizer: Any, rows: Sequence[Row], weights: str) -> Tensor:
+    def of(
+        self,
+        network: EvaluatorNetwork,
+        tokenizer: Any,
+        rows: Sequence[Row],
+        weights: str,
+        on_rows: Callable[[int], None] | None = None,
+    ) -> Tensor:
         """The features of some rows, in order, on the CPU in float32.
 
         Args:
@@ -56,10 +61,14 @@ class FrozenFeatures:
             tokenizer: of the encoder.
             rows: token ids.
             weights: the hash of the encoder's weights.
+            on_rows: called with the number of rows encoded so far, after each file.
         """
         shape = network.architecture
         name = fingerprint([weights, shape.attention, shape.pooling, shape.layers])
-        self._load(name)
+        if self.folder is None:
+            self._known.clear()
+        else:
+            self._load(name, self.folder)
         keys = [(name, _key(row)) for row in rows]
         missing = list({key: row for key, row in zip(keys, rows, strict=True) if key not in self._known}.items())
         started = time.monotonic()
@@ -70,26 +79,30 @@ class FrozenFeatures:
             part = missing[start : start + _CHUNK]
             vectors = _encode(network, tokenizer, [row for _, row in part])
             self.encoded += len(part)
-            self._write(name, [key for (_, key), _ in part], vectors)
+            if self.folder is not None:
+                _write(self.folder, name, [key for (_, key), _ in part], vectors)
             self._known |= {key: vector for (key, _), vector in zip(part, vectors, strict=True)}
+            if on_rows is not None:
+                on_rows(start + len(part))
         return torch.stack([self._known[key] for key in keys])
 
-    def _load(self, name: str) -> None:
+    def _load(self, name: str, folder: Path) -> None:
         if name in self._read:
             return
         self._read.add(name)
-        for path in sorted(self.folder.glob(f"{name}-*.safetensors")):
+        for path in sorted(folder.glob(f"{name}-*.safetensors")):
             held = load_file(path)
             keys = [bytes(key) for key in held["keys"].tolist()]
             self._known |= {(name, key): vector for key, vector in zip(keys, held["vectors"], strict=True)}
 
-    def _write(self, name: str, keys: Sequence[bytes], vectors: Tensor) -> None:
-        payload = save({"keys": torch.tensor([list(key) for key in keys], dtype=torch.uint8), "vectors": vectors})
 
-        def put(stream: BinaryIO) -> None:
-            stream.write(payload)
+def _write(folder: Path, name: str, keys: Sequence[bytes], vectors: Tensor) -> None:
+    payload = save({"keys": torch.tensor([list(key) for key in keys], dtype=torch.uint8), "vectors": vectors})
 
-        replace_atomically(self.folder / f"{name}-{keys[0].hex()}.safetensors", put)
+    def put(stream: BinaryIO) -> None:
+        stream.write(payload)
+
+    replace_atomically(folder / f"{name}-{keys[0].hex()}.safetensors", put)
 
 
 def _key(row: Row) -> bytes:

@@ -35,6 +35,7 @@ from mdialeval.model.markup import Row
 from mdialeval.model.network import EvaluatorNetwork
 from mdialeval.model.predictions import predict
 from mdialeval.model.saved import FORMAT, ONNX, SETTINGS, read_settings
+from mdialeval.model.stack import refuse_stack
 from mdialeval.records import Example, Prediction
 from mdialeval.registry import EXTRA_OF
 from mdialeval.signature import file_hash, signature_line, versions
@@ -67,7 +68,7 @@ def export_onnx(folder: str | Path, target: str | Path, examples: Sequence[Examp
 
     Raises:
         MissingExtraError: onnx, onnxscript or onnxruntime is not installed.
-        ConfigError: the evaluator reads more than text (a graph branch) or switches adapters by language.
+        ConfigError: the evaluator reads more than text (graphs, a language model) or switches adapters by language.
         BackendError: the network cannot be expressed, or a score differs by more than ``TOLERANCE``.
         DataError: there is nothing to compare.
     """
@@ -76,6 +77,7 @@ def export_onnx(folder: str | Path, target: str | Path, examples: Sequence[Examp
     folder, target = Path(folder), Path(target)
     settings = read_settings(folder)
     architecture = settings.architecture
+    refuse_stack(settings.stack, str(folder))
     if architecture.graph is not None:
         raise ConfigError(f"{folder}: an evaluator with a graph branch cannot go to ONNX, which would read text alone")
     if architecture.tuning is not None and architecture.tuning.kind != "lora":

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -31,6 +32,7 @@ from mdialeval.model.encoder import load_base, weights_hash
 from mdialeval.model.likelihood import load_reader
 from mdialeval.model.markup import Markup
 from mdialeval.model.network import Architecture, EvaluatorNetwork, GraphBranch, changed_state
+from mdialeval.model.stack import Stack, refuse_stack
 
 SETTINGS, WEIGHTS, ONNX, FORMAT = "evaluator.json", "evaluator.safetensors", "model.onnx", 1
 
@@ -43,6 +45,7 @@ class Settings:
         encoder: the base encoder as the configuration names it; ``.`` = inside the folder (exported).
         encoder_hash: ``weights_hash`` of the base encoder.
         training: data, figures and settings of the training, for the model card.
+        stack: how a language model's likelihoods are weighed with its scores, or None.
     """
 
     dimension: str
@@ -51,6 +54,7 @@ class Settings:
     architecture: Architecture = field(default_factory=Architecture)
     markup: Markup = field(default_factory=Markup)
     training: Mapping[str, Any] = field(default_factory=dict)
+    stack: Stack | None = None
 
 
 def save_folder(
@@ -63,6 +67,14 @@ def save_folder(
     tokenizer.save_pretrained(folder)
     replace_atomically(folder / "README.md", lambda stream: _put(stream, card.encode()))
     write_json(folder / SETTINGS, {"format": FORMAT, **dataclasses.asdict(settings)})
+
+
+def save_stacked(folder: Path, target: Path, settings: Settings, card: str) -> None:
+    """Write a saved evaluator a second time, with other settings and another model card."""
+    shutil.rmtree(target, ignore_errors=True)
+    shutil.copytree(folder, target, ignore=shutil.ignore_patterns(SETTINGS, "README.md"))
+    replace_atomically(target / "README.md", lambda stream: _put(stream, card.encode()))
+    write_json(target / SETTINGS, {"format": FORMAT, **dataclasses.asdict(settings)})
 
 
 def read_settings(folder: str | Path) -> Settings:
@@ -86,6 +98,7 @@ def read_settings(folder: str | Path) -> Settings:
         tuned = values["architecture"].pop("tuning", None)
         values["architecture"] = Architecture(**values["architecture"], graph=graph, tuning=_tuning(tuned))
         values["markup"] = Markup(**values["markup"])
+        values["stack"] = _stack(values.get("stack"))
         return Settings(**values)
     except (KeyError, TypeError) as error:
         raise DataError(f"settings are incomplete or unknown ({error}); train again", path) from None
@@ -135,8 +148,12 @@ def export(folder: str | Path, target: str | Path) -> None:
     """Write a saved evaluator as a folder that stands alone, its encoder an ordinary Hugging Face checkpoint.
 
     LoRA's updates are added to the weights that they change; adapters stay beside the encoder, in the weights' file.
+
+    Raises:
+        ConfigError: it also reads a language model.
     """
     network, tokenizer, settings = load_folder(folder)
+    refuse_stack(settings.stack, str(folder))
     target, tuning = Path(target), settings.architecture.tuning
     base, kept = network.text_encoder.base, set[str]()
     if tuning is not None and tuning.kind == "lora":
@@ -155,6 +172,12 @@ def _tuning(values: dict[str, Any] | None) -> Tuning | None:
     if not values:
         return None
     return Tuning(**(values | {name: tuple(values[name]) for name in ("targets", "languages")}))
+
+
+def _stack(values: dict[str, Any] | None) -> Stack | None:
+    if not values:
+        return None
+    return Stack(**(values | {name: tuple(values[name]) for name in ("mean", "spread", "weights")}))
 
 
 def _put(stream: Any, payload: bytes) -> None:

@@ -9,7 +9,8 @@ from mdialeval.model.equality import Equality, compare, write_card
 from mdialeval.model.evaluator import Evaluator
 from mdialeval.model.markup import Markup
 from mdialeval.model.network import EvaluatorNetwork
-from mdialeval.model.saved import export
+from mdialeval.model.saved import export, read_settings
+from mdialeval.model.stack import refuse_stack
 from mdialeval.records import Example
 
 
@@ -22,10 +23,12 @@ def export_standalone(folder: str | Path, target: str | Path, examples: Sequence
         examples: what both score, in float32.
 
     Raises:
+        ConfigError: the evaluator also reads a language model.
         DataError: there is nothing to compare.
         BackendError: a score differs by more than ``equality.TOLERANCE``.
     """
     folder, target = Path(folder), Path(target)
+    refuse_stack(read_settings(folder).stack, str(folder))
     expected = Evaluator.from_pretrained(folder, device="cpu", precision="fp32").predict(examples)
     export(folder, target)
     exported = Evaluator.from_pretrained(target, device="cpu", precision="fp32")

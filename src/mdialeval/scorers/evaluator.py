@@ -9,6 +9,7 @@ from typing import Any
 from mdialeval.errors import ConfigError, DataError
 from mdialeval.graphs.turns import read_graphs, say_if_none
 from mdialeval.model.evaluator import Evaluator
+from mdialeval.model.features import FrozenFeatures
 from mdialeval.model.likelihood import reader_assets
 from mdialeval.model.precision import Precision
 from mdialeval.model.saved import read_settings
@@ -25,6 +26,8 @@ class EvaluatorScorer:
         graphs: the semantic graphs of the turns, for evaluators with a graph branch: the folder of a ``parse`` stage or
             a PENMAN file whose ``::id`` are turn ids (``e7#0``); without them every row is scored as one without graph.
         batch_size, device, precision: see ``model.evaluator.Evaluator``.
+        features: a folder for what language models say of texts, which is slow to compute and the same for many
+            evaluators; not kept where None.
 
     Raises:
         ConfigError: two folders measure the same dimension.
@@ -41,6 +44,7 @@ class EvaluatorScorer:
         batch_size: int = 32,
         device: str = "auto",
         precision: Precision = "auto",
+        features: str | Path | None = None,
     ) -> None:
         folders = [folder] if isinstance(folder, (str, Path)) else list(folder)
         if not folders:
@@ -54,6 +58,12 @@ class EvaluatorScorer:
             Evaluator.from_pretrained(f, encoder, device=device, precision=precision, batch_size=batch_size)
             for f in folders
         ]
+        if features is not None:
+            kept = FrozenFeatures(Path(features))
+            for evaluator in self._evaluators:
+                evaluator.figures = kept
+                if evaluator.settings.architecture.reads == "likelihood":
+                    evaluator.features = kept
         self._graphs = read_graphs(graphs) if graphs is not None else None
         self._branched = any(e.settings.architecture.graph is not None for e in self._evaluators)
         self.dimensions = tuple(dimensions)
@@ -65,12 +75,14 @@ class EvaluatorScorer:
         found: list[Asset] = []
         for each in [folder] if isinstance(folder, (str, Path)) else folder:
             try:
-                base = encoder or read_settings(each).encoder
+                settings = read_settings(each)
             except DataError as error:
                 found.append(Asset(f"evaluator {each}", "model", False, str(each), str(error)))
                 continue
             found.append(Asset(f"evaluator {each}", "model", True, str(each)))
+            base = encoder or settings.encoder
             found += reader_assets(base) if base != "." else []
+            found += reader_assets(f"likelihood:{settings.stack.model}") if settings.stack else []
         return found
 
     @staticmethod

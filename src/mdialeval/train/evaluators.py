@@ -188,7 +188,7 @@ def set_up(
     has_context = any(p.context for p in split.train)
     architecture = choose_architecture(config, base, has_context, tuple(languages or ()), home)
     markup = Markup(config.max_tokens, config.max_turns, config.speakers)
-    train, dev = (_data(part, tokenizer, markup, config, graphs) for part in split)
+    train, dev = (encode_data(part, tokenizer, markup, config, graphs) for part in split)
     torch.manual_seed(draw(seed, "head").getrandbits(62))
     network = EvaluatorNetwork(base, architecture)
     if architecture.tuning is None:
@@ -260,13 +260,14 @@ def _tuning(config: TrainConfig, languages: tuple[str, ...], home: str) -> Tunin
     )
 
 
-def _data(
+def encode_data(
     pairs: Sequence[TrainingPair],
     tokenizer: Any,
     markup: Markup,
     config: TrainConfig,
     graphs: Mapping[tuple[str, str], PairGraphs] | None,
 ) -> Data:
+    """Pairs as the network takes them; arguments and errors as in ``train_evaluator``."""
     rows, drawn = encode_pairs(tokenizer, pairs, markup), None
     if config.graph.use != "none":
         if graphs is None:

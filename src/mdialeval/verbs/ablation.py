@@ -25,7 +25,7 @@ from mdialeval.graphs.turns import PairGraphs
 from mdialeval.pipeline import Progress, complete
 from mdialeval.records import Example, Graph, Prediction, TrainingPair
 from mdialeval.signature import fingerprint
-from mdialeval.store import Run, Stage
+from mdialeval.store import FEATURES, Run, Stage
 from mdialeval.tables import write_records
 from mdialeval.verbs.graphs import TrainingGraphs, parsed
 from mdialeval.verbs.leakage import Leakage, find_leakage
@@ -183,6 +183,8 @@ def _variants(config: RunConfig, base: TrainConfig) -> dict[str, TrainConfig]:
     """
     if len(config.ablation.variants) < 2:
         raise ConfigError("ablation.variants: name two or more, such as 'text only': {use: none}, gate: {fusion: gate}")
+    if base.likelihood:
+        raise ConfigError("train.likelihood: an ablation compares ways of reading graphs, without it: leave it out")
     found, problems = {}, []
     for name, changes in config.ablation.variants.items():
         try:
@@ -224,7 +226,7 @@ def _run_cells(
     config: RunConfig, run: Run, ready: _Prepared, seed: int, waiting: Mapping[str, Stage], progress: Progress
 ) -> None:
     """Train and score some variants with one seed, on the same pairs."""
-    from mdialeval.model.features import FEATURES, FrozenFeatures
+    from mdialeval.model.features import FrozenFeatures
 
     pairs = _pairs(ready, seed)
     graphs = TrainingGraphs(config, run, ready.data, None).of_pairs(pairs)

@@ -10,8 +10,8 @@ import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from mdialeval.assets import causal_name
-from mdialeval.config.benchmark import BenchmarkConfig
+from mdialeval.assets import EMBEDDED, causal_name
+from mdialeval.config.benchmark import WITH_LIKELIHOOD, BenchmarkConfig
 from mdialeval.config.run import RunConfig
 from mdialeval.config.train import ONE_ENCODER
 from mdialeval.errors import ConfigError, MdialevalError
@@ -34,21 +34,27 @@ WITHOUT_TRANSLATIONS = ("english", "translate-test", "madx")
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One training: a strategy, its k (top-k only), the language it is for (translate-train only) and a seed."""
+    """One training: a strategy, its k (top-k only), the language it is for (translate-train only) and a seed.
+
+    Attributes:
+        likelihood: whether its evaluators also read a language model.
+    """
 
     strategy: str
     k: float | None
     language: str | None
     seed: int
+    likelihood: bool = False
 
     @property
     def name(self) -> str:
         """What tables call it; the same for all seeds and languages of a strategy.
 
-        >>> Cell("top-k", 5.0, None, 13).name, Cell("english", None, None, 13).name
-        ('top-5', 'english')
+        >>> Cell("top-k", 5.0, None, 13).name, Cell("english", None, None, 13, True).name
+        ('top-5', 'english+likelihood')
         """
-        return self.strategy if self.k is None else f"top-{self.k:g}"
+        name = self.strategy if self.k is None else f"top-{self.k:g}"
+        return name + WITH_LIKELIHOOD if self.likelihood else name
 
     @property
     def label(self) -> str:
@@ -99,13 +105,15 @@ def cells(section: BenchmarkConfig, languages: Sequence[str]) -> list[Cell]:
     """All cells, cheap baselines of every seed first."""
     found = []
     for seed in section.seeds:
-        for strategy in section.strategies:
+        for name in section.strategies:
+            strategy = name.removesuffix(WITH_LIKELIHOOD)
+            more = strategy != name
             if strategy == "top-k":
-                found += [Cell(strategy, k, None, seed) for k in section.k]
+                found += [Cell(strategy, k, None, seed, more) for k in section.k]
             elif strategy == "translate-train":
-                found += [Cell(strategy, None, language, seed) for language in languages]
+                found += [Cell(strategy, None, language, seed, more) for language in languages]
             else:
-                found.append(Cell(strategy, None, None, seed))
+                found.append(Cell(strategy, None, None, seed, more))
     return found
 
 
@@ -121,15 +129,16 @@ def check_strategies(config: RunConfig) -> None:
         ConfigError: a strategy needs translations, a route into English or another setting that is not there.
     """
     section = config.benchmark
-    needy = [s for s in section.strategies if s not in WITHOUT_TRANSLATIONS]
+    needy = [s for s in section.plain if s not in WITHOUT_TRANSLATIONS]
     if needy and not config.translate.routes:
         raise ConfigError(f"benchmark.strategies: {', '.join(needy)} need translations: set translate.routes")
-    if "translate-test" in section.strategies and not section.into_english:
+    if "translate-test" in section.plain and not section.into_english:
         raise ConfigError("benchmark.into_english: translate-test needs a route into English, such as {pt: firefox}")
     if config.score.fuse:
         log.warning("score.fuse is part of `run`: a benchmark makes no fused scores")
     check_scores(config.score.model_copy(update={"fuse": []}), strategy_names(config))
-    tuned = [s for s in section.strategies if s in TUNED]
+    tuned = [s for s in section.plain if s in TUNED]
+    more = [s for s in section.strategies if s.endswith(WITH_LIKELIHOOD)]
     if tuned and config.train.graph.only:
         raise ConfigError(
             f"benchmark.strategies: {', '.join(tuned)} put weights of their own into the text encoder, which "
@@ -142,8 +151,21 @@ def check_strategies(config: RunConfig) -> None:
                 f"benchmark.strategies: {', '.join(tuned)} put weights of their own into the text encoder, and {name} "
                 f"reads no text (encoder: {encoder}): leave one of them out"
             )
+        if more and causal_name(encoder) is not None:
+            raise ConfigError(
+                f"benchmark.strategies: {', '.join(more)}: {name} reads likelihoods already (encoder: {encoder}): "
+                "leave one of them out"
+            )
         if "madx" in tuned and encoder != config.train.encoder:
             raise ConfigError(f"train.dimensions.{name}.recipe: {ONE_ENCODER}")
+
+
+def likelihood_models(config: RunConfig) -> list[str]:
+    """The language models that evaluators read beside their encoders."""
+    found = [config.train.of(name).likelihood for name in config.train.dimensions]
+    if any(name.endswith(WITH_LIKELIHOOD) for name in config.benchmark.strategies):
+        found.append(config.train.likelihood or EMBEDDED)
+    return [model for model in dict.fromkeys(found) if model]
 
 
 def prepare(bench: Bench, progress: Progress) -> None:
@@ -154,7 +176,7 @@ def prepare(bench: Bench, progress: Progress) -> None:
         source_stage(source, language, size, bench.run)
     data = [source_stage(source, language, size, bench.run) for source in config.train.data]
     find_leakage(config, bench.run, [bench.corpus, *data])
-    if "madx" in config.benchmark.strategies:
+    if "madx" in config.benchmark.plain:
         madx = cell_config(config, Cell("madx", None, None, config.seed))
         language_stages(madx, bench.run, bench.corpus, bench.ranked, data, progress)
 
@@ -171,9 +193,10 @@ def run_cell(bench: Bench, cell: Cell, progress: Progress) -> tuple[list[Scored]
 
 
 def cell_config(config: RunConfig, cell: Cell) -> RunConfig:
-    """The run's configuration with the cell's languages, k, tuning and seed.
+    """The run's configuration with the cell's languages, k, tuning, seed and language model.
 
-    Settings that freeze or free the encoder's own weights are left out where a strategy puts in weights to learn.
+    A language model is read where the strategy's name says so, and nowhere else.  Settings that freeze or free the
+    encoder's own weights are left out where a strategy puts in weights to learn.
     """
     section = config.train
     languages = {
@@ -184,22 +207,28 @@ def cell_config(config: RunConfig, cell: Cell) -> RunConfig:
     k = cell.k if cell.k is not None else 100.0
     dimensions = {name: recipe.model_copy(update={"top_k": k}) for name, recipe in section.dimensions.items()}
     tuning = section.tuning.model_copy(update={"kind": TUNED.get(cell.strategy, section.tuning.kind)})
-    changes = {"languages": languages, "dimensions": dimensions, "tuning": tuning}
+    model = (section.likelihood or EMBEDDED) if cell.likelihood else ""
+    changes = {"languages": languages, "dimensions": dimensions, "tuning": tuning, "likelihood": model}
+    dropped = [] if cell.likelihood else ["likelihood"]
     if cell.strategy in TUNED:
         changes |= {"trainable_layers": section.trainable_layers or None, "train_embeddings": False}
-        for name, recipe in dimensions.items():
-            own = {key: v for key, v in recipe.recipe.items() if key not in ("trainable_layers", "train_embeddings")}
-            dimensions[name] = recipe.model_copy(update={"recipe": own})
+        dropped += ["trainable_layers", "train_embeddings"]
+    for name, recipe in dimensions.items():
+        own = {key: value for key, value in recipe.recipe.items() if key not in dropped}
+        dimensions[name] = recipe.model_copy(update={"recipe": own})
     training = section.model_copy(update=changes)
     scoring = config.score.model_copy(update={"scorers": [], "average": [], "fuse": []})
     return config.model_copy(update={"seed": cell.seed, "train": training, "score": scoring})
 
 
 def jobs(config: RunConfig, chosen: Sequence[Cell]) -> list[list[Cell]]:
-    """Cells that can be made side by side: those that share a training (english and translate-test) stay together."""
+    """Cells that can be made side by side: those that share a training stay together.
+
+    These are english and translate-test, and a strategy with and without likelihoods.
+    """
     found: dict[str, list[Cell]] = {}
     for cell in chosen:
-        made = cell_config(config, cell)
+        made = cell_config(config, replace(cell, likelihood=False))
         key = fingerprint([made.seed, made.train.content("data"), [d.top_k for d in made.train.dimensions.values()]])
         found.setdefault(key, []).append(cell)
     return list(found.values())

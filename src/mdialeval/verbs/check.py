@@ -18,7 +18,7 @@ from mdialeval.registry import Asset, assets, check_options, package_asset, reso
 from mdialeval.scorers.protocol import SCORERS
 from mdialeval.tasks.protocol import TASKS
 from mdialeval.translate.route import route_assets
-from mdialeval.verbs.cells import strategy_names
+from mdialeval.verbs.cells import likelihood_models, strategy_names
 from mdialeval.verbs.score import check_scores, trained_names
 
 TUNING_PACKAGES: Mapping[str, str] = {"lora": "peft", "adapter": "adapters", "madx": "adapters"}
@@ -80,7 +80,9 @@ def _needs(config: RunConfig) -> Iterator[tuple[str, Callable[[], Iterable[Asset
             yield "train", partial(_task, dimension.task or name)
         for encoder in dict.fromkeys(config.train.of(name).encoder for name in config.train.dimensions):
             yield "train", partial(_encoder, encoder)
-        kinds = {config.train.tuning.kind, *config.benchmark.strategies}
+        for model in dict.fromkeys(likelihood_models(config)):
+            yield "train", partial(_encoder, f"likelihood:{model}")
+        kinds = {config.train.tuning.kind, *config.benchmark.plain}
         for kind in sorted(kinds & TUNING_PACKAGES.keys()):
             yield "train", partial(_package, TUNING_PACKAGES[kind])
     for source in config.train.data:

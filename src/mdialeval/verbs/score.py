@@ -18,7 +18,7 @@ from mdialeval.records import SCORED, Example, Prediction
 from mdialeval.registry import accepted, check_options, create, resolve
 from mdialeval.scorers.protocol import SCORERS
 from mdialeval.signature import folder_hash
-from mdialeval.store import Run, Stage
+from mdialeval.store import FEATURES, Run, Stage
 from mdialeval.tables import read_parquet
 from mdialeval.verbs.again import ask_again
 from mdialeval.verbs.graphs import parsed
@@ -31,7 +31,7 @@ PARSE = "parse"
 """As the option ``graphs``: those that the section ``parse`` makes of the data set's English side."""
 CACHE = "llm.sqlite"
 _SPENT = ("prompt_tokens", "completion_tokens", "money")
-_UNSEEN = ("concurrency", "timeout", "retries", "key_env", "cache", "replies")
+_UNSEEN = ("concurrency", "timeout", "retries", "key_env", "cache", "replies", "features")
 """Options of scorers that change how a number is got, never the number."""
 
 
@@ -224,6 +224,7 @@ class _Factory:
     batch_size: int
     device: str
     cache: Path
+    features: Path
 
     def __call__(self) -> Callable[[int], Shard]:
         return functools.partial(self._shard, self.load())
@@ -232,6 +233,7 @@ class _Factory:
         """The scorer, with the settings that all scorers share."""
         cls = resolve("scorer", SCORERS, self.spec.scorer)
         shared = {"batch_size": self.batch_size, "device": self.device, "cache": str(self.cache)}
+        shared["features"] = str(self.features)
         return create("scorer", SCORERS, self.spec.scorer, {**accepted(cls, shared), **self.spec.options})
 
     def _shard(self, scorer: Any, index: int) -> Shard:
@@ -247,7 +249,8 @@ def _predictions(
     settings = {"scorer": spec.scorer, "name": spec.name, "options": options, "seed": config.seed}
     stage = run.stage("score", VERSION, settings, {"examples": examples.fingerprint, **spec.inputs})
     cache = run.folder.parent / CACHE
-    factory = _Factory(spec, examples, config.score.batch_size, config.score.device, cache)
+    section, features = config.score, run.folder / FEATURES
+    factory = _Factory(spec, examples, section.batch_size, section.device, cache, features)
     label = f"score {source.title}: {spec.name}"
     count = len(examples.shards())
     run_shards(stage, count, factory, Prediction, execution=config.execution, progress=progress, label=label)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -19,7 +20,7 @@ from mdialeval.readers.catalogue import licence_of
 from mdialeval.records import Dialogue, Example, RankedTranslation, TrainingPair, Translation, turn_id
 from mdialeval.registry import create
 from mdialeval.signature import file_hash, fingerprint
-from mdialeval.store import TIMING, Run, Stage
+from mdialeval.store import FEATURES, TIMING, Run, Stage
 from mdialeval.tasks.protocol import TASKS
 from mdialeval.translate.turns import rebuild
 from mdialeval.verbs.graphs import TrainingGraphs, parsed
@@ -59,18 +60,24 @@ def train(
     chosen = _languages(config)
     stages = {}
     for dimension, recipe in section.dimensions.items():
-        k = recipe.top_k or config.rank.k[0]
-        settings = {**section.of(dimension).content("dimensions", "data"), **recipe.content("recipe")}
-        settings |= {"dimension": dimension, "top_k": k}
+        own, k = section.of(dimension), recipe.top_k or config.rank.k[0]
+        settings = {**own.model_copy(update={"likelihood": ""}).content("dimensions", "data")}
+        settings |= {**recipe.content("recipe"), "dimension": dimension, "top_k": k, "seed": config.seed}
         settings["left_out"] = fingerprint(sorted(leakage.drop)) if leakage.drop else ""
-        stage = run.stage("train", VERSION, {**settings, "seed": config.seed}, inputs)
-        stages[dimension] = stage
+        stage = stages[dimension] = run.stage("train", VERSION, settings, inputs)
+        if own.likelihood:  # a stage more, so that what reads no language model is trained once for both
+            told = {**settings, "likelihood": own.likelihood}
+            stages[dimension] = run.stage("train", VERSION, told, {**inputs, "evaluator": stage.fingerprint})
+        if stages[dimension].done:
+            continue
+        items = training_items(corpus, ranked, k, [*data.values()], chosen)
+        pairs = allowed_pairs(dimension, recipe, items, leakage, config.seed)
+        graphs = TrainingGraphs(config, run, sets, ranked).of_pairs(pairs) if sets else None
         if not stage.done:
-            items = training_items(corpus, ranked, k, [*data.values()], chosen)
-            pairs = allowed_pairs(dimension, recipe, items, leakage, config.seed)
-            graphs = TrainingGraphs(config, run, sets, ranked).of_pairs(pairs) if sets else None
             note = ", ".join([*data, *(["corpus"] if corpus else [])])
             _train_one(config, stage, dimension, pairs, (note, _licence(config)), leakage, progress, graphs, adapters)
+        if own.likelihood:
+            _weigh_one(config, stage, stages[dimension], dimension, pairs, progress, graphs)
     return stages
 
 
@@ -188,7 +195,7 @@ def _train_one(
     graphs: dict[tuple[str, str], PairGraphs] | None,
     adapters: dict[str, Stage],
 ) -> None:
-    from mdialeval.model.features import FEATURES, FrozenFeatures
+    from mdialeval.model.features import FrozenFeatures
     from mdialeval.train.evaluators import train_evaluator
 
     if world_size() > 1 and "MASTER_ADDR" not in os.environ:
@@ -241,5 +248,39 @@ def _train_one(
             },
             files,
         )
+
+    complete(stage, finish)
+
+
+def _weigh_one(
+    config: RunConfig,
+    trained: Stage,
+    stage: Stage,
+    dimension: str,
+    pairs: list[TrainingPair],
+    progress: Progress,
+    graphs: dict[tuple[str, str], PairGraphs] | None,
+) -> None:
+    """The evaluator of a finished stage, a language model beside it."""
+    from mdialeval.model.features import FrozenFeatures
+    from mdialeval.train.stack import stack_evaluator
+
+    folder, section = stage.folder / EVALUATOR, config.train.of(dimension)
+
+    def finish() -> None:
+        started = time.monotonic()
+        features = FrozenFeatures(stage.folder.parent / FEATURES)
+        with progress.steps(f"read likelihoods for {dimension}") as advance:
+            source = trained.folder / EVALUATOR
+            weighed = stack_evaluator(
+                source, folder, pairs, section, config.seed, graphs=graphs, features=features, on_rows=advance
+            )
+        seconds = time.monotonic() - started
+        before = training_seconds(trained)
+        whole = None if before is None else round(before + seconds, 3)
+        noted = {"table": "train", "rows": weighed.pairs, "seconds": whole, "rows_per_second": weighed.pairs / seconds}
+        write_json(stage.folder / TIMING, [noted])
+        files = sorted(p.relative_to(stage.folder).as_posix() for p in folder.rglob("*") if p.is_file())
+        stage.finish({**trained.summary(), "likelihood": weighed._asdict()}, files)
 
     complete(stage, finish)

@@ -15,7 +15,7 @@ from mdialeval.pipeline import Progress, Shard, complete, run_shards
 from mdialeval.records import SCORED, Example, Prediction, Translation
 from mdialeval.registry import create
 from mdialeval.scorers.protocol import SCORERS
-from mdialeval.store import Run, Stage
+from mdialeval.store import FEATURES, Run, Stage
 from mdialeval.tables import read_parquet
 from mdialeval.translate.route import make_route
 from mdialeval.translate.turns import rebuild, translate_items
@@ -44,7 +44,8 @@ def into_english(config: RunConfig, run: Run, evaluators: dict[str, Stage], prog
         inputs = {"examples": examples.fingerprint, **{n: s.fingerprint for n, s in evaluators.items()}}
         stage = run.stage("score", VERSION, {"scorer": NAME, **settings}, inputs)
         folders = tuple(str(s.folder / EVALUATOR) for s in evaluators.values())
-        factory = _Factory(config, examples, folders, run.folder.parent / CACHE, socket.gethostname())
+        cache, host = run.folder.parent / CACHE, socket.gethostname()
+        factory = _Factory(config, examples, folders, cache, host, run.folder / FEATURES)
         label = f"score {source.title}: {NAME}"
         count = len(examples.shards())
         run_shards(stage, count, factory, Prediction, execution=config.execution, progress=progress, label=label)
@@ -66,9 +67,10 @@ class _Factory:
     folders: tuple[str, ...]
     cache: Path
     home: str  # the machine whose cache it is
+    features: Path
 
     def __call__(self) -> Callable[[int], Shard]:
-        scorer = create("scorer", SCORERS, "evaluator", {"folder": list(self.folders)})
+        scorer = create("scorer", SCORERS, "evaluator", {"folder": list(self.folders), "features": str(self.features)})
         return functools.partial(self._shard, scorer, Cache(on_this_host(self.cache, self.home), "translate"))
 
     def _shard(self, scorer: Any, cache: Cache, index: int) -> Shard:

@@ -1,0 +1,138 @@
+"""Learning how much an evaluator's own score and a language model's likelihoods count: see ``model.stack``."""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from scipy.optimize import minimize
+
+from mdialeval.config.train import TrainConfig
+from mdialeval.errors import BackendError
+from mdialeval.graphs.turns import PairGraphs
+from mdialeval.model.adapters import speak
+from mdialeval.model.evaluator import Evaluator
+from mdialeval.model.features import FrozenFeatures
+from mdialeval.model.saved import save_stacked
+from mdialeval.model.stack import Array, Reader, Stack, inputs_of
+from mdialeval.records import TrainingPair
+from mdialeval.train.card import model_card
+from mdialeval.train.dev import rank_agreement
+from mdialeval.train.evaluators import encode_data
+from mdialeval.train.plan import limit_pairs, split_by_group
+
+log = logging.getLogger(__name__)
+
+MOST = 1000  # held-out pairs that are read: nine weights need no more
+_L2 = 1.0  # penalty on the squared weights of standardised inputs, against a sum over pairs
+
+
+class Weighed(NamedTuple):
+    """What a stack was learned on, and what it gained.
+
+    Attributes:
+        pairs: held-out pairs.
+        statistic: see ``dev.rank_agreement``.
+        alone: of the evaluator by itself, which was selected on these pairs.
+        together: of stacks that did not see the pair's dialogue group; None where undefined.
+        weights: of the evaluator's own score and of each figure, standardised inputs.
+    """
+
+    pairs: int
+    statistic: str
+    alone: float | None
+    together: float | None
+    weights: tuple[float, ...]
+
+
+def stack_evaluator(
+    folder: Path,
+    target: Path,
+    pairs: Sequence[TrainingPair],
+    config: TrainConfig,
+    seed: int,
+    *,
+    graphs: Mapping[tuple[str, str], PairGraphs] | None = None,
+    features: FrozenFeatures | None = None,
+    on_rows: Callable[[int], None] | None = None,
+) -> Weighed:
+    """Write an evaluator that also reads ``config.likelihood``, from one that ``train_evaluator`` made.
+
+    Args:
+        folder: of the evaluator.
+        target: where the new one goes; its files are whole once ``evaluator.json`` is there.
+        pairs, config, seed, graphs: as ``train_evaluator`` was given them: its held-out pairs are found by them.
+        features: what the model said of texts before, and says now.
+        on_rows: called with the number of pairs read.
+
+    Raises:
+        DataError: see ``train_evaluator``.
+        BackendError: a model cannot be loaded, or its probabilities are not finite.
+    """
+    evaluator = Evaluator.from_pretrained(folder, device=config.device)
+    settings = evaluator.settings
+    split = split_by_group(limit_pairs(pairs, config.max_pairs, seed), config.dev_share, seed)
+    held = limit_pairs(split.dev, MOST, seed)
+    data = encode_data(held, evaluator.tokenizer, settings.markup, config, graphs)
+    if (tuning := settings.architecture.tuning) is not None and tuning.languages:
+        speak(evaluator.network.encoder.base, tuning, tuning.home)
+    own = evaluator.score_rows(data.rows, data.graphs)
+    reader = Reader(config.likelihood, any(pair.context for pair in split.train), config.device, features)
+    inputs = inputs_of(own, settings.architecture.loss, reader.figures(held, settings.markup, on_rows))
+    labels, weights = (values.double().numpy() for values in (data.labels, data.weights))
+    stack = _stack(config.likelihood, reader, *fit(inputs, labels, weights))
+    alone, statistic, _ = rank_agreement(np.array(own), labels)
+    groups = [pair.group for pair in held]
+    together, _, _ = rank_agreement(cross_validated(inputs, labels, weights, groups), labels)
+    found = Weighed(len(held), statistic, alone, together, tuple(round(w, 4) for w in stack.weights))
+    log.info("likelihoods: %s %s on %d held-out pairs, %s without", statistic, together, len(held), alone)
+    new = dataclasses.replace(settings, stack=stack, training={**settings.training, "likelihood": found._asdict()})
+    save_stacked(folder, target, new, model_card(new))
+    return found
+
+
+def _stack(model: str, reader: Reader, mean: Array, spread: Array, weights: Array, bias: float) -> Stack:
+    middle, widths, learned = (tuple(values.tolist()) for values in (mean, spread, weights))
+    return Stack(model, reader.hash, reader.in_context, middle, widths, learned, bias)
+
+
+def fit(inputs: Array, labels: Array, weights: Array) -> tuple[Array, Array, Array, float]:
+    """Mean and spread of the inputs (F,), the weights (F,) and the bias of a logistic regression.
+
+    Args:
+        inputs: (N, F).
+        labels: (N,), in [0, 1].
+        weights: (N,), how much each pair counts.
+
+    Raises:
+        BackendError: an input is not a finite number.
+    """
+    if not np.isfinite(inputs).all():
+        raise BackendError("likelihood", "the model's probabilities are not finite", hint="name another model")
+    mean, spread = inputs.mean(0), np.maximum(inputs.std(0), 1e-9)
+    standard = (inputs - mean) / spread
+
+    def loss(found: Array) -> tuple[float, Array]:
+        outputs = standard @ found[1:] + found[0]
+        off = weights * (1 / (1 + np.exp(-np.clip(outputs, -500, 500))) - labels)
+        value = (weights * (np.logaddexp(0, outputs) - labels * outputs)).sum() + _L2 / 2 * (found[1:] ** 2).sum()
+        return float(value), np.concatenate([[off.sum()], standard.T @ off + _L2 * found[1:]])
+
+    solved: Array = minimize(loss, np.zeros(inputs.shape[1] + 1), jac=True, method="BFGS").x
+    return mean, spread, solved[1:], float(solved[0])
+
+
+def cross_validated(inputs: Array, labels: Array, weights: Array, groups: Sequence[str], folds: int = 5) -> Array:
+    """Outputs (N,) for every pair by a regression that did not see its dialogue group."""
+    order = {group: place for place, group in enumerate(sorted(set(groups)))}
+    fold = np.array([order[group] % min(folds, len(order)) for group in groups])
+    found = np.zeros(len(labels))
+    for held in np.unique(fold):
+        seen, left = fold != held, fold == held
+        mean, spread, learned, bias = fit(inputs[seen], labels[seen], weights[seen])
+        found[left] = (inputs[left] - mean) / spread @ learned + bias
+    return found
