@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import shutil
 from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from tests.train.test_likelihood import EXAMPLES
 from tests.train.test_train import config, some_pairs, weights
 
 from mdialeval.config.train import TrainConfig
-from mdialeval.errors import BackendError, ConfigError
+from mdialeval.errors import BackendError, ConfigError, DataError
+from mdialeval.model import stack as stack_module
 from mdialeval.model.evaluator import Evaluator
 from mdialeval.model.features import FrozenFeatures
+from mdialeval.model.markup import Markup
 from mdialeval.model.onnx_graph import export_onnx
 from mdialeval.model.saved import SETTINGS, export, read_settings
 from mdialeval.model.stack import Reader, inputs_of
@@ -22,7 +26,7 @@ from mdialeval.model.standalone import export_standalone
 from mdialeval.scorers.evaluator import EvaluatorScorer
 from mdialeval.train.evaluators import train_evaluator
 from mdialeval.train.plan import split_by_group
-from mdialeval.train.stack import Weighed, cross_validated, fit, stack_evaluator
+from mdialeval.train.stack import Weighed, _warnings, cross_validated, fit, stack_evaluator
 
 
 @pytest.fixture(scope="module")
@@ -130,10 +134,85 @@ def test_what_the_model_said_is_read_once_for_all(
     stacked: tuple[Path, Path, Weighed], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _, more, _ = stacked
-    first = EvaluatorScorer(more, features=tmp_path).score(EXAMPLES)
+    first = EvaluatorScorer(more, likelihood_cache=tmp_path).score(EXAMPLES)
     assert list(tmp_path.glob("*.safetensors"))
     monkeypatch.setattr("mdialeval.model.likelihood.log_probabilities", lambda *_: pytest.fail("read again"))
-    assert EvaluatorScorer(more, features=tmp_path).score(EXAMPLES) == first
+    assert EvaluatorScorer(more, likelihood_cache=tmp_path).score(EXAMPLES) == first
+
+
+def test_a_model_set_up_otherwise_is_another_one(causal: Path, tmp_path: Path) -> None:
+    """The same weights read with another start token or constant say something else: no figure is taken from the cache."""
+    kept = FrozenFeatures(tmp_path / "features")
+    first = Reader(str(causal), True, "cpu", kept)
+    figures = first.figures(EXAMPLES, Markup(96)).values
+    other = tmp_path / "other"
+    shutil.copytree(causal, other)
+    values = json.loads((other / "config.json").read_text())
+    (other / "config.json").write_text(json.dumps(values | {"rms_norm_eps": 0.5}))
+    second = Reader(str(other), True, "cpu", kept)
+    assert second.hash != first.hash
+    assert not torch.allclose(second.figures(EXAMPLES, Markup(96)).values, figures)
+    shutil.copytree(causal, tmp_path / "same")
+    assert Reader(str(tmp_path / "same"), True, "cpu", kept).hash == first.hash
+
+
+def test_a_model_with_a_small_window_sees_less_and_says_so(causal: Path, tmp_path: Path) -> None:
+    shutil.copytree(causal, tmp_path / "m")
+    values = json.loads((causal / "config.json").read_text())
+    (tmp_path / "m" / "config.json").write_text(json.dumps(values | {"max_position_embeddings": 40}))
+    found = Reader(str(tmp_path / "m"), True, "cpu").figures(EXAMPLES, Markup(96))
+    assert found.n_turns_dropped[0] > 0 and torch.isfinite(found.values).all()
+
+
+def test_a_moved_model_is_named(stacked: tuple[Path, Path, Weighed], causal: Path, tmp_path: Path) -> None:
+    _, more, _ = stacked
+    moved = tmp_path / "evaluator"
+    shutil.copytree(more, moved)
+    values = json.loads((moved / SETTINGS).read_text())
+    values["stack"]["model"] = str(tmp_path / "gone")
+    (moved / SETTINGS).write_text(json.dumps(values))
+    with pytest.raises(BackendError, match="as the option likelihood"):
+        EvaluatorScorer(moved).score(EXAMPLES)
+    assert [a.present for a in EvaluatorScorer.assets(moved)] == [True, True, False]
+    shutil.copytree(causal, tmp_path / "here")
+    there = {"likelihood": str(tmp_path / "here")}
+    assert all(asset.present for asset in EvaluatorScorer.assets(moved, **there))
+    assert EvaluatorScorer(moved, **there).score(EXAMPLES) == EvaluatorScorer(more).score(EXAMPLES)
+
+
+def test_several_dimensions_share_one_model(
+    stacked: tuple[Path, Path, Weighed], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, more, _ = stacked
+    shutil.copytree(more, tmp_path / "other")
+    values = json.loads((more / SETTINGS).read_text())
+    (tmp_path / "other" / SETTINGS).write_text(json.dumps(values | {"dimension": "fluency"}))
+    loaded: list[str] = []
+    real = stack_module.load_reader
+    monkeypatch.setattr(stack_module, "load_reader", lambda name: loaded.append(name) or real(name))
+    assert len(EvaluatorScorer([more, tmp_path / "other"]).score(EXAMPLES)) == 2 * len(EXAMPLES)
+    assert len(loaded) == 1
+
+
+def test_held_out_pairs_of_one_class_or_group_say_so(
+    stacked: tuple[Path, Path, Weighed], tiny_encoder: Path, causal: Path, tmp_path: Path
+) -> None:
+    plain, _, _ = stacked
+    recipe = config(tiny_encoder, likelihood=str(causal), dev_share=0.05)
+    found = stack_evaluator(plain, tmp_path / "one", some_pairs(), recipe, 3)
+    assert found.together is None and "one held-out dialogue group" in found.warnings[0]
+    assert "undefined" in (tmp_path / "one" / "README.md").read_text()
+    held = {p.group for p in split_by_group(some_pairs(), 0.05, 3).dev}
+    pairs = [dataclasses.replace(p, label=1.0) if p.group in held else p for p in some_pairs()]
+    with pytest.raises(DataError, match=r"of one class.*raise train\.dev_share"):
+        stack_evaluator(plain, tmp_path / "two", pairs, recipe, 3)
+    assert not (tmp_path / "two").exists()
+
+
+def test_a_model_that_does_not_help_is_warned_of() -> None:
+    assert "told apart worse" in _warnings(0.8, 0.7, 1.0)[0]
+    assert "counts -0.50" in _warnings(0.7, 0.8, -0.5)[0]
+    assert not _warnings(0.7, 0.8, 1.0)
 
 
 def test_another_model_in_its_place_is_refused(stacked: tuple[Path, Path, Weighed], tmp_path: Path) -> None:
@@ -143,7 +222,7 @@ def test_another_model_in_its_place_is_refused(stacked: tuple[Path, Path, Weighe
     for path in plain.iterdir():
         (tmp_path / path.name).write_bytes(path.read_bytes())
     (tmp_path / SETTINGS).write_text(json.dumps(values))
-    with pytest.raises(BackendError, match="put the model back, or train again"):
+    with pytest.raises(BackendError, match="name the right one as the option likelihood, or train again"):
         Evaluator.from_pretrained(tmp_path).predict(EXAMPLES)
 
 

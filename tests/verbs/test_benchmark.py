@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import shutil
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
@@ -19,8 +20,9 @@ from mdialeval.records import Agreement
 from mdialeval.store import Run
 from mdialeval.tables import read_parquet
 from mdialeval.verbs.benchmark import describe, sweeps
-from mdialeval.verbs.cells import Cell, cell_config, cells, jobs
+from mdialeval.verbs.cells import Cell, cell_config, cells, check_strategies, jobs
 from mdialeval.verbs.results import CellResult, to_latex, to_markdown
+from mdialeval.verbs.train import training_seconds
 
 Small = Callable[..., dict[str, Any]]
 
@@ -271,6 +273,8 @@ def test_the_sweep_over_k_is_a_line_a_language_and_names_the_best() -> None:
         "pt": [(5, 0.4), (50, 0.1)],
     }
     assert "Highest: en at 50, pt at 5." in curves.note
+    _, more = sweeps([*rows, *(replace(r, scorer=f"{r.scorer}+likelihood", value=0.5) for r in rows)], "spearman")
+    assert more.title.endswith("with likelihoods") and {p.y for line in more.series for p in line.points} == {0.5}
 
 
 def test_strategies_with_likelihood_train_nothing_twice(small_run: Small, causal: Path) -> None:
@@ -292,12 +296,49 @@ def test_strategies_with_likelihood_train_nothing_twice(small_run: Small, causal
     assert list((run.folder / "features").glob("*.safetensors"))
 
 
+def test_a_training_is_the_same_stage_with_and_without_a_model(
+    small_run: Small, causal: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Killed before there was the setting, it goes on with it, and the plain evaluator has the same bytes."""
+    values, model = small_run(), tmp_path / "model"
+    shutil.copytree(causal, model)
+    values["train"]["dimensions"] = {"sensibleness": {}}
+    with monkeypatch.context() as patched:
+        patched.setattr("mdialeval.train.evaluators.save_folder", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+        with pytest.raises(KeyboardInterrupt):
+            api.train(values)
+    told = {**values, "train": {**values["train"], "likelihood": str(model)}}
+    api.train(told)
+    run = Run(Path(values["runs"]) / "small")
+    plain = next(s for s in run.finished("train") if "likelihood" not in s.settings)
+    assert str(model) not in (plain.folder / "evaluator" / "evaluator.json").read_text()
+    (plain.folder / "timing.json").unlink()
+    more = next(s for s in run.finished("train") if "likelihood" in s.settings)
+    shutil.rmtree(more.folder)
+    api.train(told)
+    assert training_seconds(more) is None
+    with open(model / "generation_config.json", "a", encoding="utf-8") as stream:
+        stream.write(" ")  # the model changes in place: what rests on it is made anew
+    api.train(told)
+    assert len([s for s in run.finished("train") if "likelihood" in s.settings]) == 2
+
+
 def test_strategies_with_likelihood_are_named_and_refused() -> None:
     with pytest.raises(ValueError, match="did you mean 'english'"):
         BenchmarkConfig(strategies=["englsh+likelihood"])
     section = BenchmarkConfig(strategies=["english", "top-k+likelihood", "top-k"], k=[5.0])
     assert [cell.name for cell in cells(section, [])] == ["english", "top-5+likelihood", "top-5"]
     assert section.plain == ("english", "top-k")
+
+
+def test_a_language_model_that_no_strategy_reads_is_warned_of(
+    small_run: Small, causal: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    values = small_run(benchmark={"strategies": ["english"]})
+    values["train"]["likelihood"] = str(causal)
+    with caplog.at_level(logging.WARNING):
+        check_strategies(api.read_config(values))
+    assert "write english+likelihood" in caplog.text
 
 
 def test_a_strategy_with_and_without_likelihoods_is_one_job(small_run: Small) -> None:

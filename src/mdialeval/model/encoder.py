@@ -21,6 +21,7 @@ from transformers import AutoConfig, AutoModel, AutoTokenizer
 
 from mdialeval.errors import BackendError, ConfigError
 from mdialeval.model.batches import Attention, Batch
+from mdialeval.signature import fingerprint
 
 Pooling = Literal["parts", "mean", "start", "response"]
 Layers = Literal["last", "mix", "several"]
@@ -29,6 +30,10 @@ _TOKENIZER_FILES = (
     "tokenizer.json", "tokenizer_config.json", "vocab.txt", "vocab.json", "sentencepiece.bpe.model", "spiece.model",
     "spm.model",
 )  # fmt: skip
+
+
+_NAMES = frozenset({"_name_or_path", "transformers_version", "architectures", "torch_dtype", "dtype"})
+"""Parts of a configuration that say where it comes from, not what is computed."""
 
 
 def _check_tokenizer(folder: Path) -> None:
@@ -85,6 +90,12 @@ def weights_hash(model: nn.Module, length: int = 16) -> str:
         digest.update(f"{name}{tuple(value.shape)}".encode())
         digest.update(value.detach().cpu().contiguous().view(torch.uint8).numpy().data)
     return digest.hexdigest()[:length]
+
+
+def setup_hash(model: Any, tokenizer: Any, length: int = 16) -> str:
+    """What a model computes by besides its weights: its configuration, and the tokens that open and divide a text."""
+    values = {k: v for k, v in model.config.to_dict().items() if k not in _NAMES}
+    return fingerprint([values, tokenizer.cls_token_id, tokenizer.sep_token_id], length)
 
 
 def packs(model: Any) -> bool:

@@ -12,7 +12,7 @@ from typing import Any, Self
 import torch
 
 from mdialeval.devices import choose_device
-from mdialeval.errors import BackendError
+from mdialeval.errors import BackendError, ConfigError
 from mdialeval.graphs.turns import graphs_of
 from mdialeval.languages import canonical
 from mdialeval.model.adapters import speak
@@ -26,7 +26,7 @@ from mdialeval.model.precision import Precision, choose_dtype
 from mdialeval.model.predictions import predict
 from mdialeval.model.saved import Settings, load_folder
 from mdialeval.model.stack import Reader, Stack, inputs_of
-from mdialeval.records import Example, Graph, Prediction, PredictionStatus, Turn
+from mdialeval.records import Example, Graph, Prediction, PredictionStatus, Scalar, Turn
 from mdialeval.signature import fingerprint, signature_line, versions
 
 PACK = 12  # responses a sequence: attention grows with the square of the length, the rest of the work does not
@@ -43,6 +43,7 @@ class Evaluator:
         device: ``auto``, ``cpu``, ``cuda`` ...
         precision: of the matrix products.
         batch_size: pairs scored together; changes the speed only.
+        likelihood: where the language model lies that it also reads, if not where it was at training.
     """
 
     def __init__(
@@ -53,15 +54,17 @@ class Evaluator:
         device: str = "auto",
         precision: Precision = "auto",
         batch_size: int = 32,
+        likelihood: str | None = None,
     ) -> None:
         self.device = choose_device(device)
         self.dtype = choose_dtype(precision, self.device, network.encoder.base.config.model_type)
         self.network = network.to(self.device).eval()
         self.tokenizer, self.settings, self.batch_size = tokenizer, settings, batch_size
+        self.likelihood = likelihood
         self._fitting = Fitting(f"evaluator {settings.dimension}")
-        self._read: Reader | None = None
         self.features: FrozenFeatures | None = None  # set where many evaluators share a frozen encoder
-        self.figures: FrozenFeatures | None = None  # set where many share a language model's likelihoods
+        self.figures: FrozenFeatures | None = None  # set where many share a language model's likelihoods ...
+        self.readers: dict[tuple[str, bool], Reader] = {}  # ... or the language model itself
 
     @classmethod
     def from_pretrained(
@@ -71,9 +74,11 @@ class Evaluator:
         device: str = "auto",
         precision: Precision = "auto",
         batch_size: int = 32,
+        likelihood: str | None = None,
     ) -> Self:
         """The evaluator in a folder that ``train`` wrote; see ``saved.load_folder`` for what may go wrong."""
-        return cls(*load_folder(folder, encoder), device=device, precision=precision, batch_size=batch_size)
+        network, tokenizer, settings = load_folder(folder, encoder)
+        return cls(network, tokenizer, settings, device, precision, batch_size, likelihood)
 
     @property
     def dimension(self) -> str:
@@ -142,13 +147,18 @@ class Evaluator:
             return found
         figures = self._reader(stack).figures([examples[i] for i in scored], self.settings.markup)
         inputs = inputs_of([own[i].score or 0.0 for i in scored], self.settings.architecture.loss, figures)
-        for i, row, score, cut in zip(scored, inputs, stack.scores(inputs), figures.truncated, strict=True):
+        seen = zip(figures.truncated, figures.n_turns_dropped, strict=True)
+        for i, row, score, (cut, dropped) in zip(scored, inputs, stack.scores(inputs), seen, strict=True):
             if not math.isfinite(score):
                 raise BackendError(
                     f"evaluator {self.dimension}",
                     f"{stack.model!r} finds no finite probability for the example {examples[i].id!r}",
                 )
-            detail = {"without_likelihood": own[i].score, "log_likelihood": round(float(row[1]), 3)}
+            detail: dict[str, Scalar] = {
+                "without_likelihood": own[i].score,
+                "log_likelihood": round(float(row[1]), 3),
+                "likelihood_turns_dropped": dropped,
+            }
             status: PredictionStatus = "truncated" if cut else own[i].status
             found[i] = replace(own[i], score=float(score), status=status, detail={**own[i].detail, **detail})
         return found
@@ -159,16 +169,26 @@ class Evaluator:
         Raises:
             BackendError: it is missing or another one.
         """
-        if self._read is None:
-            self._read = Reader(stack.model, stack.in_context, str(self.device), self.figures)
-            if self._read.hash != stack.model_hash:
+        model = self.likelihood or stack.model
+        reader = self.readers.get((model, stack.in_context))
+        if reader is None:
+            try:
+                reader = Reader(model, stack.in_context, str(self.device), self.figures)
+            except ConfigError as error:
                 raise BackendError(
                     f"evaluator {self.dimension}",
-                    f"its likelihoods were weighed with {stack.model!r} of the weights {stack.model_hash}, and that "
-                    f"model now holds {self._read.hash}",
-                    hint="put the model back, or train again",
-                )
-        return self._read
+                    f"it also reads a language model: {error}",
+                    hint="name the place where that lies now as the option likelihood, or put it back",
+                ) from None
+            self.readers[model, stack.in_context] = reader
+        if reader.hash != stack.model_hash:
+            raise BackendError(
+                f"evaluator {self.dimension}",
+                f"its likelihoods were weighed with {stack.model!r} ({stack.model_hash}), but {model} "
+                f"holds another ({reader.hash})",
+                hint="name the right one as the option likelihood, or train again",
+            )
+        return reader
 
     def _in_languages(
         self, examples: Sequence[Example], scorer: str, graphs: Mapping[str, Graph] | None

@@ -19,6 +19,7 @@ from torch import Tensor
 
 from mdialeval.files import replace_atomically
 from mdialeval.model.batches import batches_by_length, bundles, collate
+from mdialeval.model.encoder import setup_hash
 from mdialeval.model.markup import Row
 from mdialeval.model.network import EvaluatorNetwork
 from mdialeval.signature import fingerprint
@@ -64,7 +65,9 @@ class FrozenFeatures:
             on_rows: called with the number of rows encoded so far, after each file.
         """
         shape = network.architecture
-        name = fingerprint([weights, shape.attention, shape.pooling, shape.layers])
+        name = fingerprint(
+            [weights, setup_hash(network.encoder.base, tokenizer), shape.attention, shape.pooling, shape.layers]
+        )
         if self.folder is None:
             self._known.clear()
         else:

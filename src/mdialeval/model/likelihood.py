@@ -58,6 +58,7 @@ class _Tokenizer:
         mark, end = causal.encode(_MARK), causal.encode(_END)
         if not mark or not end:
             raise ConfigError(f"encoder {encoder!r}: its tokenizer knows no line end or no hyphen, which divide turns")
+        self.window = causal.window
         self._encode, self._mark = causal.encode, mark[-1]
         self.cls_token_id, self.sep_token_id = causal.start[0], end[-1]
 

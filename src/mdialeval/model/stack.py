@@ -7,7 +7,7 @@ evaluator did not learn from says how much each counts.  It learns from construc
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,7 +17,7 @@ from torch import Tensor
 
 from mdialeval.devices import choose_device
 from mdialeval.errors import ConfigError
-from mdialeval.model.encoder import weights_hash
+from mdialeval.model.encoder import setup_hash, weights_hash
 from mdialeval.model.features import FrozenFeatures
 from mdialeval.model.likelihood import load_reader
 from mdialeval.model.markup import Markup, Row, encode_pairs
@@ -36,7 +36,7 @@ class Stack:
 
     Attributes:
         model: the causal language model as the configuration names it.
-        model_hash: ``weights_hash`` of it.
+        model_hash: of its weights and configuration.
         in_context: whether it also reads the response in its context.
         mean, spread: of each input over the pairs it was learned on.
         weights: of each standardised input: the evaluator's own logit first, then the likelihoods' figures.
@@ -65,10 +65,17 @@ class Stack:
 
 
 class Figures(NamedTuple):
-    """What the language model says of some pairs: ``values`` (N, 4 or 8), and whose text it did not see whole."""
+    """What the language model says of some pairs, and how much of them it saw.
+
+    Attributes:
+        values: (N, 4 or 8).
+        truncated: whether a turn or the response was cut inside.
+        n_turns_dropped: context turns that did not fit.
+    """
 
     values: Tensor
     truncated: list[bool]
+    n_turns_dropped: list[int]
 
 
 class Reader:
@@ -88,7 +95,10 @@ class Reader:
         self, model: str, in_context: bool, device: str = "auto", features: FrozenFeatures | None = None
     ) -> None:
         base, self._tokenizer = load_reader(f"likelihood:{model}")
-        self.hash, self.in_context = weights_hash(base), in_context
+        self.hash, self.in_context = (
+            fingerprint([weights_hash(base), setup_hash(base, self._tokenizer)], 16),
+            in_context,
+        )
         architecture = Architecture(pooling="parts" if in_context else "response", reads="likelihood")
         self._network = EvaluatorNetwork(base, architecture).to(choose_device(device)).eval()
         self._features = features or FrozenFeatures(None)
@@ -103,13 +113,14 @@ class Reader:
 
         Args:
             pairs: what is read.
-            markup: length limit and turns, counted by the model's own tokenizer.
+            markup: length limit (at most the model's window) and turns, counted by the model's own tokenizer.
             on_rows: called with the number of distinct pairs read so far.
         """
-        rows = encode_pairs(self._tokenizer, pairs, markup)
+        limit = min(markup.max_tokens, self._tokenizer.window)
+        rows = encode_pairs(self._tokenizer, pairs, replace(markup, max_tokens=limit))
         bare = [Row(row.context, row.response, 0, 0, False) for row in rows]
         pooled = self._features.of(self._network, self._tokenizer, bare, self.hash, on_rows)
-        return Figures(pooled.flatten(1), [row.truncated for row in rows])
+        return Figures(pooled.flatten(1), [row.truncated for row in rows], [row.n_turns_dropped for row in rows])
 
 
 def inputs_of(scores: Sequence[float], loss: str, figures: Figures) -> Array:

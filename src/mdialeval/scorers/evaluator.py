@@ -26,7 +26,8 @@ class EvaluatorScorer:
         graphs: the semantic graphs of the turns, for evaluators with a graph branch: the folder of a ``parse`` stage or
             a PENMAN file whose ``::id`` are turn ids (``e7#0``); without them every row is scored as one without graph.
         batch_size, device, precision: see ``model.evaluator.Evaluator``.
-        features: a folder for what language models say of texts, which is slow to compute and the same for many
+        likelihood: where the language model lies that the evaluators also read, if not where it was at training.
+        likelihood_cache: a folder for what language models say of texts, which is slow to compute and the same for many
             evaluators; not kept where None.
 
     Raises:
@@ -44,7 +45,8 @@ class EvaluatorScorer:
         batch_size: int = 32,
         device: str = "auto",
         precision: Precision = "auto",
-        features: str | Path | None = None,
+        likelihood: str | None = None,
+        likelihood_cache: str | Path | None = None,
     ) -> None:
         folders = [folder] if isinstance(folder, (str, Path)) else list(folder)
         if not folders:
@@ -55,12 +57,15 @@ class EvaluatorScorer:
                 f"scorer 'evaluator': two folders measure {', '.join(sorted(doubled))}: use one scorer entry for each"
             )
         self._evaluators = [
-            Evaluator.from_pretrained(f, encoder, device=device, precision=precision, batch_size=batch_size)
+            Evaluator.from_pretrained(
+                f, encoder, device=device, precision=precision, batch_size=batch_size, likelihood=likelihood
+            )
             for f in folders
         ]
-        if features is not None:
-            kept = FrozenFeatures(Path(features))
-            for evaluator in self._evaluators:
+        kept = FrozenFeatures(Path(likelihood_cache)) if likelihood_cache is not None else None
+        for evaluator in self._evaluators:
+            evaluator.readers = self._evaluators[0].readers  # one model in memory for all
+            if kept is not None:
                 evaluator.figures = kept
                 if evaluator.settings.architecture.reads == "likelihood":
                     evaluator.features = kept
@@ -70,7 +75,12 @@ class EvaluatorScorer:
         self.signature = " ".join(evaluator.signature for evaluator in self._evaluators)
 
     @staticmethod
-    def assets(folder: str | Path | Sequence[str | Path] = (), encoder: str | None = None, **_: Any) -> list[Asset]:
+    def assets(
+        folder: str | Path | Sequence[str | Path] = (),
+        encoder: str | None = None,
+        likelihood: str | None = None,
+        **_: Any,
+    ) -> list[Asset]:
         """The folders and their base encoders."""
         found: list[Asset] = []
         for each in [folder] if isinstance(folder, (str, Path)) else folder:
@@ -82,7 +92,8 @@ class EvaluatorScorer:
             found.append(Asset(f"evaluator {each}", "model", True, str(each)))
             base = encoder or settings.encoder
             found += reader_assets(base) if base != "." else []
-            found += reader_assets(f"likelihood:{settings.stack.model}") if settings.stack else []
+            if settings.stack is not None:
+                found += _language_model(likelihood or settings.stack.model)
         return found
 
     @staticmethod
@@ -97,3 +108,10 @@ class EvaluatorScorer:
             say_if_none(examples, self._graphs)
         by_evaluator = [evaluator.predict(examples, self.name, self._graphs) for evaluator in self._evaluators]
         return [prediction for row in zip(*by_evaluator, strict=True) for prediction in row]
+
+
+def _language_model(name: str) -> list[Asset]:
+    try:
+        return reader_assets(f"likelihood:{name}")
+    except ConfigError as error:
+        return [Asset(f"language model {name}", "model", False, name, f"{error}; name its place as likelihood")]

@@ -12,7 +12,7 @@ import numpy as np
 from scipy.optimize import minimize
 
 from mdialeval.config.train import TrainConfig
-from mdialeval.errors import BackendError
+from mdialeval.errors import BackendError, DataError
 from mdialeval.graphs.turns import PairGraphs
 from mdialeval.model.adapters import speak
 from mdialeval.model.evaluator import Evaluator
@@ -40,6 +40,8 @@ class Weighed(NamedTuple):
         alone: of the evaluator by itself, which was selected on these pairs.
         together: of stacks that did not see the pair's dialogue group; None where undefined.
         weights: of the evaluator's own score and of each figure, standardised inputs.
+        turns_dropped, truncated: context turns that did not fit the language model, and pairs that it saw cut.
+        warnings: what a reader of the scores should know.
     """
 
     pairs: int
@@ -47,6 +49,9 @@ class Weighed(NamedTuple):
     alone: float | None
     together: float | None
     weights: tuple[float, ...]
+    turns_dropped: int
+    truncated: int
+    warnings: tuple[str, ...]
 
 
 def stack_evaluator(
@@ -70,28 +75,55 @@ def stack_evaluator(
         on_rows: called with the number of pairs read.
 
     Raises:
-        DataError: see ``train_evaluator``.
+        DataError: see ``train_evaluator``; or the held-out pairs are of one class.
         BackendError: a model cannot be loaded, or its probabilities are not finite.
     """
     evaluator = Evaluator.from_pretrained(folder, device=config.device)
     settings = evaluator.settings
     split = split_by_group(limit_pairs(pairs, config.max_pairs, seed), config.dev_share, seed)
     held = limit_pairs(split.dev, MOST, seed)
+    if len({pair.label > 0.5 for pair in held}) < 2:
+        raise DataError(
+            f"likelihood: the {len(held)} held-out pairs are of one class, so that nothing says how much the language "
+            "model counts; raise train.dev_share, or leave train.likelihood out"
+        )
     data = encode_data(held, evaluator.tokenizer, settings.markup, config, graphs)
     if (tuning := settings.architecture.tuning) is not None and tuning.languages:
         speak(evaluator.network.encoder.base, tuning, tuning.home)
     own = evaluator.score_rows(data.rows, data.graphs)
     reader = Reader(config.likelihood, any(pair.context for pair in split.train), config.device, features)
-    inputs = inputs_of(own, settings.architecture.loss, reader.figures(held, settings.markup, on_rows))
+    figures = reader.figures(held, settings.markup, on_rows)
+    inputs = inputs_of(own, settings.architecture.loss, figures)
     labels, weights = (values.double().numpy() for values in (data.labels, data.weights))
     stack = _stack(config.likelihood, reader, *fit(inputs, labels, weights))
     alone, statistic, _ = rank_agreement(np.array(own), labels)
     groups = [pair.group for pair in held]
-    together, _, _ = rank_agreement(cross_validated(inputs, labels, weights, groups), labels)
-    found = Weighed(len(held), statistic, alone, together, tuple(round(w, 4) for w in stack.weights))
+    together = None
+    if len(set(groups)) > 1:
+        together, _, _ = rank_agreement(cross_validated(inputs, labels, weights, groups), labels)
+    shown = tuple(round(w, 4) for w in stack.weights)
+    seen = (sum(figures.n_turns_dropped), sum(figures.truncated))
+    found = Weighed(len(held), statistic, alone, together, shown, *seen, tuple(_warnings(alone, together, shown[0])))
     log.info("likelihoods: %s %s on %d held-out pairs, %s without", statistic, together, len(held), alone)
-    new = dataclasses.replace(settings, stack=stack, training={**settings.training, "likelihood": found._asdict()})
+    for warning in found.warnings:
+        log.warning("%s: %s", settings.dimension, warning)
+    warnings = [*settings.training.get("warnings", []), *found.warnings]
+    notes = {**settings.training, "likelihood": found._asdict(), "warnings": warnings}
+    new = dataclasses.replace(settings, stack=stack, training=notes)
     save_stacked(folder, target, new, model_card(new))
+    return found
+
+
+def _warnings(alone: float | None, together: float | None, own: float) -> list[str]:
+    found = []
+    if together is None:
+        found.append("one held-out dialogue group, so that nothing says whether the language model helps")
+    elif alone is not None and together < alone:
+        found.append(
+            f"with the language model held-out pairs are told apart worse ({together:.3f}) than without ({alone:.3f})"
+        )
+    if own <= 0:
+        found.append(f"the evaluator's own score counts {own:.2f}: what it learned does not hold on held-out pairs")
     return found
 
 

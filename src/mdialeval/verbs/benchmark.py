@@ -17,6 +17,7 @@ from mdialeval.agreement.agree import MEAN
 from mdialeval.agreement.agree import correlate as agreements_of
 from mdialeval.agreement.combine import average
 from mdialeval.agreement.compare import Comparison, compare
+from mdialeval.config.benchmark import WITH_LIKELIHOOD
 from mdialeval.config.run import RunConfig
 from mdialeval.config.score import AverageConfig
 from mdialeval.devices import use_threads
@@ -278,14 +279,19 @@ def _report(
 
 
 def sweeps(agreements: Iterable[Agreement], statistic: str) -> Iterator[Curves]:
-    """Agreement against k, a line a language, for every dimension of every set; the note names each line's best k."""
-    lines: dict[tuple[str, str, str], dict[str, dict[float, Point]]] = defaultdict(lambda: defaultdict(dict))
+    """Agreement against k, a line a language, for every dimension of every set; the note names each line's best k.
+
+    Evaluators that also read a language model have curves of their own.
+    """
+    lines: dict[tuple[str, str, str, str], dict[str, dict[float, Point]]] = defaultdict(lambda: defaultdict(dict))
     for row in agreements:
-        k = 100.0 if row.scorer == "multilingual" else _k_of(row.scorer)
+        plain = row.scorer.removesuffix(WITH_LIKELIHOOD)
+        k = 100.0 if plain == "multilingual" else _k_of(plain)
         if k is not None and row.statistic == statistic and row.value is not None:
             point = Point(k, row.value, row.low, row.high)
-            lines[row.dataset, row.scorer_dimension, row.dimension][row.language][k] = point
-    for (dataset, measured, dimension), languages in lines.items():
+            more = ", with likelihoods" if plain != row.scorer else ""
+            lines[row.dataset, row.scorer_dimension, row.dimension, more][row.language][k] = point
+    for (dataset, measured, dimension, more), languages in lines.items():
         series = tuple(
             Series(code, tuple(point for _, point in sorted(points.items())))
             for code, points in sorted(languages.items())
@@ -294,7 +300,8 @@ def sweeps(agreements: Iterable[Agreement], statistic: str) -> Iterator[Curves]:
         if series:
             best = ", ".join(f"{line.name} at {max(line.points, key=lambda p: p.y).x:g}" for line in series)
             note = f"Highest: {best}. Chosen on the rows that are shown: check it on others."
-            yield Curves(f"{dataset}: {measured} against {dimension}", "k, per cent kept", statistic, series, note)
+            title = f"{dataset}: {measured} against {dimension}{more}"
+            yield Curves(title, "k, per cent kept", statistic, series, note)
 
 
 def _k_of(name: str) -> float | None:

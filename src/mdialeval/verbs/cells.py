@@ -144,6 +144,14 @@ def check_strategies(config: RunConfig) -> None:
             f"benchmark.strategies: {', '.join(tuned)} put weights of their own into the text encoder, which "
             "train.graph.only does not use: leave one of them out"
         )
+    if not more and (
+        config.train.likelihood or any(d.recipe.get("likelihood") for d in config.train.dimensions.values())
+    ):
+        log.warning(
+            "train.likelihood: in a benchmark it is read by strategies whose names say so: write %s%s",
+            section.strategies[0],
+            WITH_LIKELIHOOD,
+        )
     encoders = {name: config.train.of(name).encoder for name in config.train.dimensions}
     for name, encoder in encoders.items():
         if tuned and causal_name(encoder) is not None:
@@ -162,10 +170,10 @@ def check_strategies(config: RunConfig) -> None:
 
 def likelihood_models(config: RunConfig) -> list[str]:
     """The language models that evaluators read beside their encoders."""
-    found = [config.train.of(name).likelihood for name in config.train.dimensions]
-    if any(name.endswith(WITH_LIKELIHOOD) for name in config.benchmark.strategies):
-        found.append(config.train.likelihood or EMBEDDED)
-    return [model for model in dict.fromkeys(found) if model]
+    more = [name for name in config.benchmark.strategies if name.endswith(WITH_LIKELIHOOD)]
+    sections = [config.train, *(cell_config(config, Cell(name, None, None, 0, True)).train for name in more[:1])]
+    models = [section.of(name).likelihood for section in sections for name in section.dimensions]
+    return [model for model in dict.fromkeys(models) if model]
 
 
 def prepare(bench: Bench, progress: Progress) -> None:

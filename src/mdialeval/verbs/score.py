@@ -31,7 +31,7 @@ PARSE = "parse"
 """As the option ``graphs``: those that the section ``parse`` makes of the data set's English side."""
 CACHE = "llm.sqlite"
 _SPENT = ("prompt_tokens", "completion_tokens", "money")
-_UNSEEN = ("concurrency", "timeout", "retries", "key_env", "cache", "replies", "features")
+_UNSEEN = ("concurrency", "timeout", "retries", "key_env", "cache", "replies", "likelihood_cache")
 """Options of scorers that change how a number is got, never the number."""
 
 
@@ -233,7 +233,7 @@ class _Factory:
         """The scorer, with the settings that all scorers share."""
         cls = resolve("scorer", SCORERS, self.spec.scorer)
         shared = {"batch_size": self.batch_size, "device": self.device, "cache": str(self.cache)}
-        shared["features"] = str(self.features)
+        shared["likelihood_cache"] = str(self.features)
         return create("scorer", SCORERS, self.spec.scorer, {**accepted(cls, shared), **self.spec.options})
 
     def _shard(self, scorer: Any, index: int) -> Shard:

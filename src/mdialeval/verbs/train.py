@@ -10,7 +10,7 @@ from pathlib import Path
 
 from mdialeval.assets import causal_name
 from mdialeval.config.run import RunConfig
-from mdialeval.config.train import DimensionConfig
+from mdialeval.config.train import DimensionConfig, TrainConfig
 from mdialeval.errors import ConfigError
 from mdialeval.files import write_json
 from mdialeval.graphs.turns import PairGraphs
@@ -60,14 +60,14 @@ def train(
     chosen = _languages(config)
     stages = {}
     for dimension, recipe in section.dimensions.items():
-        own, k = section.of(dimension), recipe.top_k or config.rank.k[0]
-        settings = {**own.model_copy(update={"likelihood": ""}).content("dimensions", "data")}
+        model, k = section.of(dimension).likelihood, recipe.top_k or config.rank.k[0]
+        settings = {**_without_likelihood(section, dimension).content("dimensions", "data")}
         settings |= {**recipe.content("recipe"), "dimension": dimension, "top_k": k, "seed": config.seed}
         settings["left_out"] = fingerprint(sorted(leakage.drop)) if leakage.drop else ""
         stage = stages[dimension] = run.stage("train", VERSION, settings, inputs)
-        if own.likelihood:  # a stage more, so that what reads no language model is trained once for both
-            told = {**settings, "likelihood": own.likelihood}
-            stages[dimension] = run.stage("train", VERSION, told, {**inputs, "evaluator": stage.fingerprint})
+        if model:  # a stage more, so that what reads no language model is trained once for both
+            told = {**inputs, "evaluator": stage.fingerprint, "likelihood": _identity(model)}
+            stages[dimension] = run.stage("train", VERSION, {**settings, "likelihood": model}, told)
         if stages[dimension].done:
             continue
         items = training_items(corpus, ranked, k, [*data.values()], chosen)
@@ -76,7 +76,7 @@ def train(
         if not stage.done:
             note = ", ".join([*data, *(["corpus"] if corpus else [])])
             _train_one(config, stage, dimension, pairs, (note, _licence(config)), leakage, progress, graphs, adapters)
-        if own.likelihood:
+        if model:
             _weigh_one(config, stage, stages[dimension], dimension, pairs, progress, graphs)
     return stages
 
@@ -180,6 +180,17 @@ def training_seconds(stage: Stage) -> float | None:
     return float(json.loads(path.read_text(encoding="utf-8"))[0]["seconds"]) if path.exists() else None
 
 
+def _without_likelihood(section: TrainConfig, dimension: str) -> TrainConfig:
+    """A dimension's settings for the evaluator that reads no language model."""
+    return section.of(dimension).model_copy(update={"likelihood": ""})
+
+
+def _identity(model: str) -> str:
+    from mdialeval.llm.causal import identity
+
+    return identity(model)
+
+
 def _group(item: Item) -> str:
     return item.group if isinstance(item, Example) else item.id
 
@@ -204,7 +215,7 @@ def _train_one(
             "`accelerate launch -m mdialeval train ...` (or torchrun)"
         )
     folder: Path = stage.folder / EVALUATOR
-    section = config.train.of(dimension)
+    section = _without_likelihood(config.train, dimension)
     features = None
     if causal_name(section.encoder) is not None:  # slow, and the same for all seeds and strategies
         features = FrozenFeatures(stage.folder.parent / FEATURES)
@@ -277,10 +288,13 @@ def _weigh_one(
             )
         seconds = time.monotonic() - started
         before = training_seconds(trained)
-        whole = None if before is None else round(before + seconds, 3)
-        noted = {"table": "train", "rows": weighed.pairs, "seconds": whole, "rows_per_second": weighed.pairs / seconds}
-        write_json(stage.folder / TIMING, [noted])
+        if before is not None:
+            whole, speed = round(before + seconds, 3), round(weighed.pairs / seconds, 1)
+            noted = {"table": "train", "rows": weighed.pairs, "seconds": whole, "rows_per_second": speed}
+            write_json(stage.folder / TIMING, [noted])
         files = sorted(p.relative_to(stage.folder).as_posix() for p in folder.rglob("*") if p.is_file())
-        stage.finish({**trained.summary(), "likelihood": weighed._asdict()}, files)
+        summary = trained.summary()
+        warnings = [*summary["warnings"], *weighed.warnings]
+        stage.finish({**summary, "warnings": warnings, "likelihood": weighed._asdict()}, files)
 
     complete(stage, finish)

@@ -70,7 +70,9 @@ class _Factory:
     features: Path
 
     def __call__(self) -> Callable[[int], Shard]:
-        scorer = create("scorer", SCORERS, "evaluator", {"folder": list(self.folders), "features": str(self.features)})
+        scorer = create(
+            "scorer", SCORERS, "evaluator", {"folder": list(self.folders), "likelihood_cache": str(self.features)}
+        )
         return functools.partial(self._shard, scorer, Cache(on_this_host(self.cache, self.home), "translate"))
 
     def _shard(self, scorer: Any, cache: Cache, index: int) -> Shard:
