@@ -61,7 +61,7 @@ def train(
     stages = {}
     for dimension, recipe in section.dimensions.items():
         model, k = section.of(dimension).likelihood, recipe.top_k or config.rank.k[0]
-        settings = {**_without_likelihood(section, dimension).content("dimensions", "data")}
+        settings = _without_likelihood(section, dimension).content("dimensions", "data")
         settings |= {**recipe.content("recipe"), "dimension": dimension, "top_k": k, "seed": config.seed}
         settings["left_out"] = fingerprint(sorted(leakage.drop)) if leakage.drop else ""
         stage = stages[dimension] = run.stage("train", VERSION, settings, inputs)
