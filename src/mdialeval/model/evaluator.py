@@ -141,12 +141,12 @@ class Evaluator:
 
     def _weighed(self, stack: Stack, examples: Sequence[Example], own: Sequence[Prediction]) -> list[Prediction]:
         """The evaluator's own predictions and the language model's likelihoods as one score; ``detail`` keeps both."""
-        scored = [i for i, prediction in enumerate(own) if prediction.score is not None]
+        scored = {i: prediction.score for i, prediction in enumerate(own) if prediction.score is not None}
         found = list(own)
         if not scored:
             return found
         figures = self._reader(stack).figures([examples[i] for i in scored], self.settings.markup)
-        inputs = inputs_of([own[i].score or 0.0 for i in scored], self.settings.architecture.loss, figures)
+        inputs = inputs_of(list(scored.values()), self.settings.architecture.loss, figures)
         seen = zip(figures.truncated, figures.n_turns_dropped, strict=True)
         for i, row, score, (cut, dropped) in zip(scored, inputs, stack.scores(inputs), seen, strict=True):
             if not math.isfinite(score):
@@ -155,7 +155,7 @@ class Evaluator:
                     f"{stack.model!r} finds no finite probability for the example {examples[i].id!r}",
                 )
             detail: dict[str, Scalar] = {
-                "without_likelihood": own[i].score,
+                "without_likelihood": scored[i],
                 "log_likelihood": round(float(row[1]), 3),
                 "likelihood_turns_dropped": dropped,
             }

@@ -58,7 +58,7 @@ class Stack:
         return {"likelihood": f"{Path(self.model).name}@{self.model_hash}", "stack": learned}
 
     def scores(self, inputs: Array) -> Array:
-        """Scores (N,) in [0, 1] of inputs (N, F)."""
+        """Scores (N,) in [0, 1], higher is better, of inputs (N, F): see ``inputs_of``."""
         standard = (inputs - np.array(self.mean)) / np.array(self.spread)
         found: Array = torch.from_numpy(standard @ np.array(self.weights) + self.bias).sigmoid().numpy()
         return found

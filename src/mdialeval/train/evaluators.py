@@ -35,7 +35,7 @@ from mdialeval.train import siamese
 from mdialeval.train.card import model_card
 from mdialeval.train.loop import Loop
 from mdialeval.train.passes import Data
-from mdialeval.train.plan import Split, check_labels, limit_pairs, split_by_group
+from mdialeval.train.plan import Split, chosen_split
 from mdialeval.train.siamese import find_twins
 
 log = logging.getLogger(__name__)
@@ -126,9 +126,7 @@ def train_evaluator(
         BackendError: the encoder cannot be loaded, the loss is not finite, or the predictions collapsed.
         ResumeError: the folder holds an unfinished training with another recipe.
     """
-    chosen = limit_pairs(pairs, config.max_pairs, seed)
-    check_labels(chosen, "training")
-    split = split_by_group(chosen, config.dev_share, seed)
+    split = chosen_split(pairs, config.max_pairs, config.dev_share, seed)
     ready = set_up(split, config, seed, graphs, languages, home)
     accelerator, network, tokenizer, tuned, architecture, markup, base_hash, train, dev = ready
     recipe = _recipe(config, architecture, base_hash, split, seed, [train.graphs, dev.graphs])

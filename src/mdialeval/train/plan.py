@@ -21,6 +21,16 @@ class Split(NamedTuple):
     dev: list[TrainingPair]
 
 
+def chosen_split(pairs: Sequence[TrainingPair], limit: int | None, share: float, seed: int) -> Split:
+    """What an evaluator learns from and what it is selected by; arguments and errors as in the functions below.
+
+    Whatever asks later which pairs it did not learn from calls this too.
+    """
+    chosen = limit_pairs(pairs, limit, seed)
+    check_labels(chosen, "training")
+    return split_by_group(chosen, share, seed)
+
+
 def split_by_group(pairs: Sequence[TrainingPair], share: float, seed: int) -> Split:
     """Hold out whole dialogue groups, in every language at once.
 

@@ -23,7 +23,7 @@ from mdialeval.records import TrainingPair
 from mdialeval.train.card import model_card
 from mdialeval.train.dev import rank_agreement
 from mdialeval.train.evaluators import encode_data
-from mdialeval.train.plan import limit_pairs, split_by_group
+from mdialeval.train.plan import chosen_split, limit_pairs
 
 log = logging.getLogger(__name__)
 
@@ -80,7 +80,7 @@ def stack_evaluator(
     """
     evaluator = Evaluator.from_pretrained(folder, device=config.device)
     settings = evaluator.settings
-    split = split_by_group(limit_pairs(pairs, config.max_pairs, seed), config.dev_share, seed)
+    split = chosen_split(pairs, config.max_pairs, config.dev_share, seed)
     held = limit_pairs(split.dev, MOST, seed)
     if len({pair.label > 0.5 for pair in held}) < 2:
         raise DataError(

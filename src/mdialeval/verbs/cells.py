@@ -169,9 +169,10 @@ def check_strategies(config: RunConfig) -> None:
 
 
 def likelihood_models(config: RunConfig) -> list[str]:
-    """The language models that evaluators read beside their encoders."""
-    more = [name for name in config.benchmark.strategies if name.endswith(WITH_LIKELIHOOD)]
-    sections = [config.train, *(cell_config(config, Cell(name, None, None, 0, True)).train for name in more[:1])]
+    """The language models that evaluators read beside their encoders, in a run or in a benchmark, each once."""
+    sections = [config.train]
+    if any(name.endswith(WITH_LIKELIHOOD) for name in config.benchmark.strategies):
+        sections.append(cell_config(config, Cell("english", None, None, config.seed, True)).train)
     models = [section.of(name).likelihood for section in sections for name in section.dimensions]
     return [model for model in dict.fromkeys(models) if model]
 

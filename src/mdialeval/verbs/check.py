@@ -80,7 +80,7 @@ def _needs(config: RunConfig) -> Iterator[tuple[str, Callable[[], Iterable[Asset
             yield "train", partial(_task, dimension.task or name)
         for encoder in dict.fromkeys(config.train.of(name).encoder for name in config.train.dimensions):
             yield "train", partial(_encoder, encoder)
-        for model in dict.fromkeys(likelihood_models(config)):
+        for model in likelihood_models(config):
             yield "train", partial(_encoder, f"likelihood:{model}")
         kinds = {config.train.tuning.kind, *config.benchmark.plain}
         for kind in sorted(kinds & TUNING_PACKAGES.keys()):
